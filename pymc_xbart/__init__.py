@@ -1,0 +1,38 @@
+"""XBART for PyMC: `XBARTForest` is a random variable, `XBARTStep` the step method that samples it.
+
+Public names are looked up when first used, so that `pymc_xbart.kernels` needs NumPy and Numba only.
+Looking up either name imports `pymc_xbart.plugin`, which lets `pm.sample` find the step method.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pymc_xbart.plugin.distribution import XBARTForest
+    from pymc_xbart.plugin.step import XBARTStep
+
+    __version__: str
+
+MODULE_OF = {
+    "XBARTForest": "pymc_xbart.plugin.distribution",
+    "XBARTStep": "pymc_xbart.plugin.step",
+}
+
+__all__ = ["XBARTForest", "XBARTStep", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        value: object = version("pymc-xbart")
+    elif name in MODULE_OF:
+        value = getattr(import_module(MODULE_OF[name]), name)
+    else:
+        msg = f"pymc_xbart has no attribute {name!r}. Its public names are {', '.join(__all__)}."
+        raise AttributeError(msg, name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""What a forest needs beside its kernels (floor 1: + SciPy; tables without their libraries)."""

@@ -1,0 +1,111 @@
+"""Prior mean and scale of f from a response, and other defaults that depend on the data (floor 1).
+
+Chipman, George & McCulloch (2010) and He, Yalov & Hahn (2019) let the data set the scale of the
+prior. Here that is a convenience on the way in: what the model holds are the two numbers.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_xbart.forest.tables import as_numbers, first_rows, is_table
+
+VARIANCE_SHARE = 0.3  # of var(y) that the forest explains a priori: He, Yalov & Hahn's default
+MIN_NUM_CUTPOINTS = 100  # He, Yalov & Hahn: max(sqrt(n), 100)
+
+
+class Calibration(NamedTuple):
+    """Prior mean and standard deviation of f at a point, on the scale of the response."""
+
+    mu: float
+    sigma: float
+
+
+def read_response(y: Any) -> NDArray[np.float64]:
+    """Convert a response to one row of numbers.
+
+    Parameters
+    ----------
+    y : array_like, Series or DataFrame of shape (n,) or (n, 1)
+        Real numbers. Missing entries (NaN, None, masked) are allowed.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        A copy, with NaN where the response is missing.
+    """
+    if is_table(y):
+        if len(y.columns) != 1:
+            msg = (
+                f"y is a DataFrame with {len(y.columns)} columns, but a forest has one response. "
+                "Pass the column, for instance y['name']."
+            )
+            raise ValueError(msg)
+        y = y.iloc[:, 0] if hasattr(y, "iloc") else y.get_columns()[0]
+    numbers = as_numbers(y, "y")
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1:
+        msg = (
+            f"y has shape {numbers.shape}, but must be one number for each observation, shape "
+            "(n,). For k responses over one X, pass `sigma` and shape=(k, n) instead of y."
+        )
+        raise ValueError(msg)
+    return numbers
+
+
+def calibrate(y: Any) -> Calibration:
+    """Prior mean and standard deviation of f that suit a response.
+
+    `mu` is the mean and `sigma` the square root of 0.3 times the variance of the entries that are
+    not missing (He, Yalov & Hahn 2019).
+
+    Parameters
+    ----------
+    y : array_like, Series or DataFrame of shape (n,) or (n, 1)
+        Finite numbers; missing entries are left out.
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    ValueError
+        If an entry is infinite, or fewer than two different ones remain.
+    """
+    numbers = read_response(y)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if infinite.size:
+        msg = (
+            f"y has infinite values in {first_rows(infinite)} (counting from 0), which leave no "
+            "mean and no scale to calibrate the forest by. Correct them, or pass `mu` and `sigma` "
+            "instead of y."
+        )
+        raise ValueError(msg)
+    present = numbers[np.isfinite(numbers)]
+    if present.size == 0:
+        msg = (
+            f"None of the {numbers.size} entries of y is a number, so that y can't calibrate the "
+            "forest. Pass `mu` and `sigma` instead of y."
+        )
+        raise ValueError(msg)
+    if present.min() == present.max():
+        msg = (
+            f"All entries of y equal {present[0]:g}, so that y tells no scale for the forest. "
+            "Pass `sigma`, the prior standard deviation of f, and `mu` instead of y."
+        )
+        raise ValueError(msg)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        calibration = Calibration(float(present.mean()), math.sqrt(VARIANCE_SHARE * present.var()))
+    if not (math.isfinite(calibration.sigma) and calibration.sigma > 0):
+        msg = "The variance of y is beyond the range of floating-point numbers. Rescale y."
+        raise ValueError(msg)
+    return calibration
+
+
+def default_num_cutpoints(num_rows: int) -> int:
+    """Candidate cuts of a column in a node, unless said otherwise: max(floor(sqrt(n)), 100)."""
+    return max(math.isqrt(num_rows), MIN_NUM_CUTPOINTS)

@@ -1,0 +1,108 @@
+"""Numbers out of whatever holds them (floor 1): lists, arrays, masked arrays, pandas and polars.
+
+Tables are recognised by what they offer, so that neither pandas nor polars need be installed.
+"""
+
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_NAMED = 3  # rows that an error message names
+
+# pandas' own markers of a missing entry; known by name, since pandas is not imported
+_MISSING_TYPES = ("NAType", "NaTType")
+
+
+def is_table(data: Any) -> bool:
+    """Whether `data` is a pandas or polars DataFrame."""
+    return hasattr(data, "columns") and (hasattr(data, "iloc") or hasattr(data, "get_columns"))
+
+
+def named_columns(table: Any) -> list[tuple[str, Any]]:
+    """Columns of a DataFrame with their names as text, which need not be unique."""
+    if hasattr(table, "iloc"):
+        return [(str(name), table.iloc[:, j]) for j, name in enumerate(table.columns)]
+    return [(column.name, column) for column in table.get_columns()]
+
+
+def first_rows(rows: NDArray[np.intp]) -> str:
+    """Name the first of these rows: "row 3", "rows 3, 7 and 9", "rows 3, 7, 9 and 12 more"."""
+    named = [str(row) for row in rows[:MAX_NAMED]]
+    if rows.size > MAX_NAMED:
+        return f"rows {', '.join(named)} and {rows.size - MAX_NAMED} more"
+    if len(named) == 1:
+        return f"row {named[0]}"
+    return f"rows {', '.join(named[:-1])} and {named[-1]}"
+
+
+def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """Convert an array or Series to float64; whatever counts as missing becomes NaN.
+
+    Parameters
+    ----------
+    values : array_like
+        Any shape; a column of a DataFrame; a masked array.
+    what : str
+        How an error message begins, for instance "Column 'age' of X".
+
+    Returns
+    -------
+    ndarray
+        A copy, of the same shape.
+
+    Raises
+    ------
+    TypeError
+        If an entry is text, a date, a category or anything else that is not a real number. Text
+        that looks like a number is refused too: whether "01" is 1 is for its owner to say.
+    """
+    if getattr(getattr(values, "dtype", None), "categories", None) is not None:
+        # pandas would hand out the categories' own values, numbers perhaps, without their order
+        msg = f"{what} holds categories. {_ADVICE}"
+        raise TypeError(msg)
+    is_masked = np.ma.isMaskedArray(values)
+    array = np.asarray(values.data if is_masked else values)
+    if array.dtype.kind in "biuf":
+        result = array.astype(np.float64)
+    elif array.dtype.kind in "OUSc":
+        mask = np.ma.getmaskarray(values) if is_masked else None
+        result = _numbers_of_objects(array.astype(object), mask, what)
+    else:
+        # Dates and durations, say: as objects, some of them would be numbers.
+        msg = f"{what} holds values of type {array.dtype}. {_ADVICE}"
+        raise TypeError(msg)
+    if is_masked:
+        result[np.ma.getmaskarray(values)] = np.nan
+    return result
+
+
+_ADVICE = (
+    "Pass real numbers; turn text, categories and dates into numbers first, for instance a "
+    "category into one column of zeros and ones for each of its levels."
+)
+
+
+def _numbers_of_objects(
+    array: NDArray[np.object_], mask: NDArray[np.bool_] | None, what: str
+) -> NDArray[np.float64]:
+    """Convert one by one, as tables with mixed columns and nullable ones arrive as objects."""
+    result = np.full(array.shape, np.nan)
+    refused = []
+    for i, value in enumerate(array.flat):
+        if mask is not None and mask.flat[i]:
+            continue
+        if isinstance(value, numbers.Real | np.bool):
+            result.flat[i] = float(value)
+        elif value is not None and type(value).__name__ not in _MISSING_TYPES:
+            refused.append(i)
+    if refused:
+        rows = np.unravel_index(refused, array.shape)[0] if array.ndim else np.array(refused)
+        value = array.flat[refused[0]]
+        msg = (
+            f"{what} holds values that are not real numbers in {first_rows(np.unique(rows))} "
+            f"(counting from 0), first {value!r}. {_ADVICE}"
+        )
+        raise TypeError(msg)
+    return result

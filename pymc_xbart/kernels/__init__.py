@@ -1,0 +1,30 @@
+"""Kernels of XBART, without PyMC (floor 0: NumPy and Numba only).
+
+State comes in and `(state, info)` goes out; what is overwritten says so. The caller's
+`numpy.random.Generator` is the only source of chance. Kernels trust their callers: user input is
+checked one floor up.
+"""
+
+from pymc_xbart.kernels.codes import cut_values, encode
+from pymc_xbart.kernels.grow import Workspace, make_workspace
+from pymc_xbart.kernels.prior import draw_prior_forest
+from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo, stump_forest
+from pymc_xbart.kernels.route import forest_values, route_codes, route_values
+from pymc_xbart.kernels.sweep import sweep
+
+__all__ = [
+    "Design",
+    "Forest",
+    "Prior",
+    "SweepInfo",
+    "Workspace",
+    "cut_values",
+    "draw_prior_forest",
+    "encode",
+    "forest_values",
+    "make_workspace",
+    "route_codes",
+    "route_values",
+    "stump_forest",
+    "sweep",
+]

@@ -1,0 +1,125 @@
+"""Candidate cuts of a node, with the sums on their left (floor 0: NumPy and Numba only).
+
+A cut is legal where both sides keep `min_samples_leaf` rows. If a node offers at most C =
+`num_cutpoints` legal cuts in a column, all are candidates; otherwise those at which the number of
+rows at or below the cut passes a multiple of j = max(1, floor((n_node - 2) / C)), as in He, Yalov &
+Hahn (2019, "Recursively Defined Cut-points"), counted in rows so that ties neither hide a rare
+level nor multiply a common one. If none passes, the first legal cut is the only one. The rule reads
+the node's X only, never the response, so proposals, their evaluation and prior draws find the same
+cuts.
+
+Where a node has more distinct codes than there are buckets, those of a bucket count as one value: a
+bucket then holds about an eighth of the rows between two candidates.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_xbart.kernels.decorator import kernel
+
+
+class Cuts(NamedTuple):
+    """Candidate cuts of one column in one node, in increasing order; the rest is unused room."""
+
+    code: np.ndarray  # (num_buckets,) int32, rows with code <= this go left
+    num_left: np.ndarray  # (num_buckets,) uint32, rows that go left
+    g: np.ndarray  # (num_buckets,) float64, their sum of g
+    h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where h is uniform
+    log_weight: np.ndarray  # (num_buckets,) float64, scratch of the scoring
+
+
+def make_cuts(size: int) -> Cuts:
+    """Allocate room for the cuts that `size` buckets can offer."""
+    return Cuts(
+        np.empty(size, np.int32),
+        np.empty(size, np.uint32),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size),
+    )
+
+
+@kernel
+def list_cuts(
+    buckets, base, shift, first, last, num_rows, num_cutpoints, min_samples_leaf, uniform_h, cuts
+):
+    """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
+
+    Parameters
+    ----------
+    buckets : Buckets of shape (num_buckets,)
+    base, shift, first, last : int
+        As `sum_column` returns them.
+    num_rows : int
+        Rows of the node.
+    """
+    # Arrays are taken out of their records once: inside of loops Numba would count references at
+    # each access.
+    bucket_rows, sum_g, sum_h = buckets
+    cut_code, cut_num_left, cut_g, cut_h, _ = cuts
+    step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
+    last_legal = num_rows - min_samples_leaf
+    if step > 1 and _has_few(bucket_rows, first, last, min_samples_leaf, last_legal, num_cutpoints):
+        step = 1
+    num_cuts = 0
+    next_multiple = max(step, min_samples_leaf)
+    num_left = 0
+    left_g = 0.0
+    left_h = 0.0
+    for b in range(first, last + 1):
+        num_left += bucket_rows[b]
+        left_g += sum_g[b]
+        if not uniform_h:
+            left_h += sum_h[b]
+        if num_left > last_legal:
+            break
+        if num_left >= next_multiple:
+            cut_code[num_cuts] = ((base + b + 1) << shift) - 1
+            cut_num_left[num_cuts] = num_left
+            cut_g[num_cuts] = left_g
+            cut_h[num_cuts] = left_h
+            num_cuts += 1
+            next_multiple = num_left + step - num_left % step
+    if num_cuts == 0 and step > 1:
+        # No legal cut passes a multiple of j: a value that most rows share follows them all.
+        return _list_first_cut(
+            buckets, base, shift, first, last, min_samples_leaf, last_legal, uniform_h, cuts
+        )
+    return num_cuts
+
+
+@kernel
+def _list_first_cut(buckets, base, shift, first, last, first_legal, last_legal, uniform_h, cuts):
+    """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
+    num_left = 0
+    left_g = 0.0
+    left_h = 0.0
+    for b in range(first, last + 1):
+        num_left += buckets.num_rows[b]
+        left_g += buckets.g[b]
+        if not uniform_h:
+            left_h += buckets.h[b]
+        if first_legal <= num_left <= last_legal:
+            cuts.code[0] = ((base + b + 1) << shift) - 1
+            cuts.num_left[0] = num_left
+            cuts.g[0] = left_g
+            cuts.h[0] = left_h
+            return 1
+    return 0
+
+
+@kernel
+def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
+    """Whether there are at most `enough` legal cuts."""
+    num_legal = 0
+    num_left = 0
+    for b in range(first, last + 1):
+        num_left += bucket_rows[b]
+        if num_left > last_legal:
+            break
+        if bucket_rows[b] > 0 and num_left >= first_legal:
+            num_legal += 1
+            if num_legal > enough:
+                return False
+    return True

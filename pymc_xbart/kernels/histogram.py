@@ -1,0 +1,187 @@
+"""Sums of g and h over neighbouring codes, by column and node (floor 0: NumPy and Numba only).
+
+Bucket b holds the rows with (code >> shift) == base + b. The shift is the smallest that spreads the
+node's own range of codes over the buckets at hand, so that resolution follows the rows down the
+tree and does not depend on the way there. A node with few distinct codes has a bucket for each.
+
+Two shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
+second time only if the node fills no more than half of its buckets. And where a large node splits,
+only its smaller child is added up row by row: what that child takes out of the parent's sums leaves
+those of the larger child.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
+
+BUCKETS_PER_CUT = 8  # how finely candidate cuts can be placed between two neighbours
+MIN_BUCKETS = 1024  # count and g in this many buckets fit in the first-level cache beside the rows
+MAX_STORE_BYTES = 2**28  # for sums kept for larger children; beyond it they are added up anew
+
+
+class NodeRows(NamedTuple):
+    """The rows of a tree, ordered so that every node owns a slice, with g and h beside them."""
+
+    row: np.ndarray  # (n,) uint32
+    g: np.ndarray  # (n,) float64
+    h: np.ndarray  # (n,) float64
+
+
+class Buckets(NamedTuple):
+    """Sums of one column in one node, or of all columns in several nodes."""
+
+    num_rows: np.ndarray  # (..., num_buckets) int32
+    g: np.ndarray  # (..., num_buckets) float64
+    h: np.ndarray  # (..., num_buckets) float64, undefined where h is uniform
+
+
+def num_buckets(num_cutpoints: int) -> int:
+    """Power of two that holds `BUCKETS_PER_CUT` buckets for each candidate cut."""
+    return max(MIN_BUCKETS, 1 << (BUCKETS_PER_CUT * num_cutpoints - 1).bit_length())
+
+
+def make_buckets(*shape: int) -> Buckets:
+    """Allocate buckets; their contents are undefined."""
+    return Buckets(np.empty(shape, np.int32), np.empty(shape), np.empty(shape))
+
+
+def num_stored(num_rows: int, num_columns: int, size: int) -> int:
+    """How many nodes may keep their sums at a time, as far as memory allows.
+
+    A node keeps its sums until its larger child takes them over, and meanwhile its smaller child,
+    which has at most half as many rows, may need a place of its own; nodes with fewer rows than
+    buckets need none.
+    """
+    bytes_per_node = num_columns * size * 20
+    return min((num_rows // size).bit_length(), MAX_STORE_BYTES // bytes_per_node)
+
+
+@kernel
+def bucket_shift(lo, hi, size):
+    """Smallest shift that maps the codes lo..hi to at most `size` buckets."""
+    shift = 0
+    while (hi >> shift) - (lo >> shift) >= size:
+        shift += 1
+    return shift
+
+
+@kernel
+def sum_column(
+    codes, rows, start, stop, code_range, uniform_h, is_ready, own, has_sibling, sibling
+):
+    """Bring the sums of one column in the node `rows[start:stop]` into `own`.
+
+    Parameters
+    ----------
+    codes : (n,) uint16
+        The column.
+    code_range : (2,) int32
+        Codes between which the node lies, as known; narrowed in place if the rows had to be asked.
+        If `is_ready` or `has_sibling`, the parent's as it is.
+    is_ready : bool
+        `own` already holds the sums.
+    own : Buckets of shape (num_buckets,)
+        Overwritten, unless ready.
+    has_sibling : bool
+        `sibling` holds the parent's sums, and the node's are to be taken out of them.
+    sibling : Buckets of shape (num_buckets,)
+
+    Returns
+    -------
+    base, shift : int
+    first, last : int
+        The outermost buckets that hold rows.
+    """
+    size = own.num_rows.size
+    shift = bucket_shift(code_range[0], code_range[1], size)
+    base = code_range[0] >> shift
+    last = (code_range[1] >> shift) - base
+    if not is_ready:
+        _clear(own, last, uniform_h)
+        _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+    if has_sibling:
+        _subtract(sibling, own, last, uniform_h)
+    first, last = _occupied(own.num_rows, last)
+    # A node that fills more than half of its buckets would need more than there are under the next
+    # smaller shift.
+    if shift > 0 and last - first <= size // 2:
+        _narrow(codes, rows, start, stop, code_range)
+        shift = bucket_shift(code_range[0], code_range[1], size)
+        base = code_range[0] >> shift
+        first = 0
+        last = (code_range[1] >> shift) - base
+        _clear(own, last, uniform_h)
+        _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+    return base, shift, first, last
+
+
+@kernel
+def _clear(buckets, last, uniform_h):
+    """Set the buckets up to `last` to zero."""
+    num_rows, sum_g, sum_h = buckets
+    for b in range(last + 1):
+        num_rows[b] = 0
+        sum_g[b] = 0.0
+    if not uniform_h:
+        for b in range(last + 1):
+            sum_h[b] = 0.0
+
+
+@kernel
+def _subtract(target, buckets, last, uniform_h):
+    """Take one node's sums out of another's."""
+    num_rows, sum_g, sum_h = buckets
+    target_num_rows, target_g, target_h = target
+    for b in range(last + 1):
+        target_num_rows[b] -= num_rows[b]
+        target_g[b] -= sum_g[b]
+    if not uniform_h:
+        for b in range(last + 1):
+            target_h[b] -= sum_h[b]
+
+
+@kernel
+def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
+    """Add count, g and h of each row to the bucket of its code."""
+    row, g, h = rows
+    num_rows, sum_g, sum_h = buckets
+    base = POSITION_DTYPE(base)
+    shift = POSITION_DTYPE(shift)
+    if uniform_h:
+        for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+            b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
+            num_rows[b] += 1
+            sum_g[b] += g[i]
+    else:
+        for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+            b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
+            num_rows[b] += 1
+            sum_g[b] += g[i]
+            sum_h[b] += h[i]
+
+
+@kernel
+def _occupied(num_rows, last):
+    """First and last bucket up to `last` that hold rows."""
+    first = 0
+    while num_rows[first] == 0:
+        first += 1
+    while num_rows[last] == 0:
+        last -= 1
+    return first, last
+
+
+@kernel
+def _narrow(codes, rows, start, stop, code_range):
+    """Set `code_range` to the smallest and largest code in the node."""
+    row = rows.row
+    lo = codes[row[start]]
+    hi = lo
+    for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+        code = codes[row[i]]
+        lo = min(lo, code)
+        hi = max(hi, code)
+    code_range[0] = lo
+    code_range[1] = hi

@@ -1,0 +1,67 @@
+"""What kernels read and return (floor 0: NumPy and Numba only).
+
+All records are tuples of arrays: Numba passes them without boxing, and they pickle, copy and
+compare like data.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+NO_COLUMN = -1  # `column` of a leaf
+NO_CHILD = -1  # `left` of a leaf
+
+
+class Design(NamedTuple):
+    """X as the kernels see it: ranks, and the values behind them. n rows, p columns."""
+
+    codes: np.ndarray  # (p, n) uint16, rank of each value among the distinct values of its column
+    num_codes: np.ndarray  # (p,) int64
+    values: (
+        np.ndarray
+    )  # (sum of num_codes,) float64, largest value of X in each code, column after column
+    value_start: np.ndarray  # (p + 1,) int64, where each column begins in `values`
+
+
+class Prior(NamedTuple):
+    """The prior of one tree."""
+
+    alpha: float  # a node at depth d that has cuts splits with probability alpha * (1 + d) ** -beta
+    beta: float
+    leaf_var: float  # variance of a leaf value, > 0
+    split_weights: np.ndarray  # (p,) float64, >= 0, need not sum to one
+    num_cutpoints: int  # C: about how many cuts a column offers in a node
+    min_samples_leaf: int  # rows that both children of a split must have
+    max_depth: int  # nodes at this depth do not split (root: 0)
+
+
+class Forest(NamedTuple):
+    """All trees of a forest, one after another.
+
+    The nodes of tree l are `tree_start[l] : tree_start[l + 1]`. Within a tree the root is node 0
+    and the children of a split are neighbours: `left` and `left + 1`.
+    """
+
+    tree_start: np.ndarray  # (num_trees + 1,) int64
+    column: np.ndarray  # (nodes,) int32, NO_COLUMN at a leaf
+    cut: np.ndarray  # (nodes,) int32, rows with code <= cut go left; 0 at a leaf
+    left: np.ndarray  # (nodes,) int32, index within the tree; NO_CHILD at a leaf
+    value: np.ndarray  # (nodes,) float64, leaf value; 0 at a split
+
+
+class SweepInfo(NamedTuple):
+    """What one sweep did. Not needed to continue."""
+
+    num_leaves: np.ndarray  # (num_trees,) int32
+    depth: np.ndarray  # (num_trees,) int32, of the deepest leaf
+
+
+def stump_forest(num_trees: int) -> Forest:
+    """Forest of single leaves with value 0: f is 0 everywhere."""
+    return Forest(
+        np.arange(num_trees + 1, dtype=np.int64),
+        np.full(num_trees, NO_COLUMN, np.int32),
+        np.zeros(num_trees, np.int32),
+        np.full(num_trees, NO_CHILD, np.int32),
+        np.zeros(num_trees),
+    )

@@ -1,0 +1,267 @@
+"""`XBARTForest`: a forest as a distribution of PyMC (floor 2).
+
+Everything a user may get wrong about the prior is refused here, in a sentence, before anything is
+compiled.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.shape_utils import (
+    convert_dims,
+    convert_shape,
+    convert_size,
+    rv_size_is_none,
+)
+from pymc.util import UNSET
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_xbart.forest.prior import TreeSettings, check_settings
+from pymc_xbart.plugin.inputs import (
+    check_batch,
+    check_shape,
+    column_weights,
+    covariates,
+    location_and_scale,
+)
+from pymc_xbart.plugin.logp import forest_logp
+from pymc_xbart.plugin.random_variable import XBARTForestRV
+
+
+class XBARTForest(pm.Distribution):
+    r"""Sum of regression trees with a BART prior, evaluated at the rows of X.
+
+    .. math:: f(x) = \mu + \sum_{l=1}^{L} g_l(x)
+
+    A node at depth d (root: 0) that has candidate cuts splits with probability :math:`\alpha (1 +
+    d)^{-\beta}`; its column is drawn by `split_weights` among those with cuts, its cut uniformly
+    among the candidates of that column. Leaf values are :math:`N(0, \sigma^2 / L)`, so that f has
+    prior mean `mu` and standard deviation `sigma` at every point, on its own scale: the link scale,
+    where there is a link.
+
+    `pm.sample` gives a forest an `XBARTStep` and leaves all other variables to their usual step
+    methods.
+
+    Parameters
+    ----------
+    name : str
+        Name in the model.
+    X : array_like, DataFrame, `pm.Data` or other non-random tensor, shape (n, p)
+        Covariates: finite real numbers, n >= 2, p >= 1. Constant columns are allowed and never
+        split on. Use `pm.Data` where rows will be replaced later.
+    y : array_like, Series, one-column DataFrame or `pm.Data`, shape (m,) with m <= n, optional
+        A response to calibrate the prior by, on the scale of f: ``mu = mean(y)`` and ``sigma =
+        sqrt(0.3 * var(y))`` [2]_, over the entries that are not missing. It sets these two numbers
+        once and is then forgotten; it is not the data of the likelihood. It may have fewer entries
+        than X has rows, as where some rows are held out.
+    mu : float, optional
+        Prior mean of f. A constant, 0 by default. Not to be combined with `y`, which sets it.
+    sigma : float, optional
+        Prior standard deviation of f at a point, > 0. Exactly one of `y` and `sigma` must be given.
+    num_trees : int, default 100
+        Trees in the sum, L.
+    alpha : float, default 0.95
+        Probability that the root splits, in (0, 1) [1]_.
+    beta : float, default 1.25
+        How fast that probability falls with depth, >= 0 [2]_.
+    split_weights : array_like of shape (p,), optional
+        Relative prior probabilities of splitting on each column, >= 0; equal by default.
+    num_cutpoints : int, optional
+        About how many cuts each column offers in each node; ``max(floor(sqrt(n)), 100)`` by default
+        [2]_.
+    min_samples_leaf : int, default 1
+        Rows that both sides of a split must keep.
+    max_depth : int, optional
+        Depth at which nodes do not split any more (root: 0); unlimited by default.
+    cut_prior : {"columns"}
+        How prior weight is shared among cuts. With "columns", a column has its split weight
+        whatever the number of its cuts. "cuts" and "paper" are not available yet.
+    dims : str or tuple of str, optional
+        Names of the dimensions, the last one that of the rows of X.
+    shape : tuple of int, optional
+        (n,), or (k, n) for k independent forests over the same X; then `mu` and `sigma` may have
+        shape (k,), and `split_weights` (k, p).
+    **kwargs
+        `initval`, `rng`, `size` and others as for any `pymc.Distribution`. `observed`, `total_size`
+        and `transform` have no meaning for a forest and are refused.
+
+    Notes ----- The trees are no variables of the model; given f, its log-probability is a function
+    of the hyperparameters only (a constant, when they are constants). It refuses gradients with
+    respect to f, so that `pm.fit`, or NUTS over f, raise. `pm.find_MAP` and `pm.sample_smc` do not
+    ask for gradients of f: they run, treat the prior of f as flat, and are wrong. Observing f
+    itself, for instance with `pm.observe`, is without meaning.
+
+    References ---------- .. [1] Chipman, H. A., George, E. I. & McCulloch, R. E. (2010). BART:
+    Bayesian additive regression
+       trees. The Annals of Applied Statistics 4, 266-298.
+    .. [2] He, J. & Hahn, P. R. (2023). Stochastic tree ensembles for regularized nonlinear
+    regression.
+       Journal of the American Statistical Association 118, 551-570.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> from pymc_xbart import XBARTForest
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(size=(200, 3))
+    >>> y = np.sin(6 * X[:, 0]) + rng.normal(0, 0.2, size=200)
+    >>> with pm.Model():
+    ...     f = XBARTForest("f", X, y=y, num_trees=20)
+    ...     noise = pm.HalfNormal("noise", 1.0)
+    ...     _ = pm.Normal("y", f, noise, observed=y)
+    ...     prior = pm.sample_prior_predictive(5, random_seed=1)
+    >>> prior["prior"]["f"].shape
+    (1, 5, 200)
+    """
+
+    rv_type = XBARTForestRV
+
+    def __new__(  # type: ignore[misc]  # PyMC's distributions are made into variables
+        cls,
+        name: str,
+        X: Any,
+        *,
+        y: Any = None,
+        mu: Any = None,
+        sigma: Any = None,
+        num_trees: int = 100,
+        alpha: float = 0.95,
+        beta: float = 1.25,
+        split_weights: Any = None,
+        num_cutpoints: int | None = None,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        cut_prior: str = "columns",
+        dims: str | Sequence[str] | None = None,
+        shape: Any = None,
+        **kwargs: Any,
+    ) -> TensorVariable:
+        """Add a forest to the model on the context stack; see the class."""
+        _refuse_meaningless(kwargs)
+        _check_dims(dims, X)
+        rv: TensorVariable = super().__new__(
+            cls,
+            name,
+            X,
+            y=y,
+            mu=mu,
+            sigma=sigma,
+            num_trees=num_trees,
+            alpha=alpha,
+            beta=beta,
+            split_weights=split_weights,
+            num_cutpoints=num_cutpoints,
+            min_samples_leaf=min_samples_leaf,
+            max_depth=max_depth,
+            cut_prior=cut_prior,
+            dims=dims,
+            shape=shape,
+            **kwargs,
+        )
+        return rv
+
+    @classmethod
+    def rv_op(
+        cls, *inputs: Any, size: Any = None, rng: Any = None, **kwargs: Any
+    ) -> TensorVariable:
+        """Draw symbolically from checked inputs; used by PyMC."""
+        settings = {name: kwargs.pop(name) for name in TreeSettings._fields if name in kwargs}
+        rng = pt.random.shared_rng(seed=None) if rng is None else rng
+        op = XBARTForestRV(**settings)
+        f: TensorVariable = op(*inputs, size=size, rng=rng, return_next_rng=True, **kwargs)[1]
+        return f
+
+    @classmethod
+    def dist(
+        cls,
+        X: Any,
+        *,
+        y: Any = None,
+        mu: Any = None,
+        sigma: Any = None,
+        split_weights: Any = None,
+        shape: Any = None,
+        size: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Create a forest that belongs to no model.
+
+        Takes the arguments of the class, apart from `name` and `dims`.
+        """
+        given = {name: kwargs.pop(name) for name in TreeSettings._fields if name in kwargs}
+        settings = check_settings(**given)
+        X, current_X = covariates(X)
+        num_rows, num_columns = current_X.shape
+        if size is not None and shape is None:
+            shape = (*convert_size(size), num_rows)
+        shape = convert_shape(shape)
+        check_shape(shape, num_rows)
+        mu, sigma = location_and_scale(y, mu, sigma, num_rows)
+        split_weights = column_weights(split_weights, num_columns)
+        check_batch(mu, 0, shape, "mu")
+        check_batch(sigma, 0, shape, "sigma")
+        check_batch(split_weights, 1, shape, "split_weights")
+        return super().dist(
+            [X, mu, sigma, split_weights], shape=shape, **settings._asdict(), **kwargs
+        )
+
+    def support_point(
+        rv: TensorVariable,
+        size: Any,
+        X: TensorVariable,
+        mu: TensorVariable,
+        sigma: TensorVariable,
+        split_weights: TensorVariable,
+    ) -> TensorVariable:
+        """Prior mean at every row; used by PyMC."""
+        # Not through the shape of `rv`: unoptimised initial-point functions would draw a forest to
+        # get it.
+        batch = tuple(mu.shape) if rv_size_is_none(size) else tuple(size)
+        start: TensorVariable = pt.full((*batch, X.shape[-2]), mu[..., None])
+        return start
+
+    def logp(
+        value: TensorVariable,
+        X: TensorVariable,
+        mu: TensorVariable,
+        sigma: TensorVariable,
+        split_weights: TensorVariable,
+    ) -> TensorVariable:
+        """Constant, as long as the hyperparameters are; one for each forest. Used by PyMC."""
+        logp = forest_logp(value, pt.zeros(tuple(value.shape[:-1])))
+        return cast(TensorVariable, logp)
+
+
+def _refuse_meaningless(kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that PyMC has for every distribution and that a forest has no use for."""
+    if kwargs.get("observed") is not None:
+        msg = (
+            "A forest can't be observed, since given f its trees are still unknown. Give the data "
+            "to the likelihood, for instance pm.Normal('y', f, noise, observed=y), and pass y=y "
+            "to the forest to calibrate its prior."
+        )
+        raise NotImplementedError(msg)
+    if kwargs.get("total_size") is not None:
+        msg = (
+            "A forest is grown on all rows at once and can't be fitted to batches. Leave "
+            "total_size out."
+        )
+        raise NotImplementedError(msg)
+    if kwargs.get("transform", UNSET) not in (None, UNSET):
+        msg = (
+            "A forest can't be transformed, because its step method sets the values of f "
+            "themselves. Apply the function to f in the model instead, for instance "
+            "pm.math.exp(f)."
+        )
+        raise NotImplementedError(msg)
+
+
+def _check_dims(dims: str | Sequence[str] | None, X: Any) -> None:
+    """Refuse dims whose last one has another length than X has rows."""
+    model = pm.Model.get_context(error_if_none=False)
+    names = convert_dims(dims)
+    if model is not None and names and names[-1] in model.dim_lengths:
+        check_shape((model.dim_lengths[names[-1]],), covariates(X)[1].shape[0])

@@ -1,0 +1,116 @@
+"""One forest of a model between the model's values and the kernels (floor 2).
+
+An ensemble is what never changes while sampling: coded covariates, prior, scratch. What does change
+is an `EnsembleState`, which the step method keeps and PyMC saves and restores.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_xbart.kernels import (
+    Design,
+    Forest,
+    Prior,
+    SweepInfo,
+    encode,
+    forest_values,
+    make_workspace,
+    stump_forest,
+    sweep,
+)
+
+START_SWEEPS = (
+    10  # enough to follow given initial values about as closely as the prior lets trees do
+)
+
+
+class EnsembleState(NamedTuple):
+    """Trees and the leaf of each row in each tree."""
+
+    forest: Forest
+    leaf_of_row: NDArray[np.int32]  # (num_trees, n)
+
+
+class Ensemble:
+    """Sum of trees over the rows of one X.
+
+    Parameters
+    ----------
+    design : Design
+    prior : Prior
+    mu : float
+        Prior mean of f, added to the sum of the trees.
+    num_trees : int
+    """
+
+    def __init__(self, design: Design, prior: Prior, mu: float, num_trees: int) -> None:
+        self.design = design
+        self.prior = prior
+        self.mu = mu
+        self.num_trees = num_trees
+        num_columns, num_rows = design.codes.shape
+        self._work = make_workspace(num_rows, num_columns, prior.num_cutpoints)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the scratch behind when a step travels to another process."""
+        return type(self), (self.design, self.prior, self.mu, self.num_trees)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of X."""
+        return int(self.design.codes.shape[1])
+
+    def values(self, state: EnsembleState) -> NDArray[np.float64]:
+        """Compute f at the rows of X, (n,)."""
+        f = np.empty(self.num_rows)
+        forest_values(state.forest, state.leaf_of_row, f)
+        return self.mu + f
+
+    def stumps(self) -> EnsembleState:
+        """Trees that do not split and have value 0: f is mu everywhere."""
+        leaf_of_row = np.zeros((self.num_trees, self.num_rows), np.int32)
+        return EnsembleState(stump_forest(self.num_trees), leaf_of_row)
+
+    def start(self, f: NDArray[np.float64], rng: np.random.Generator) -> EnsembleState:
+        """Grow trees that follow given initial values f, (n,), as a sum of trees can.
+
+        The values stand in for a response, observed with the standard deviation of one tree's leaf
+        value.
+        """
+        state = self.stumps()
+        if (f == self.mu).all():
+            return state
+        h = np.full(self.num_rows, 1.0 / self.prior.leaf_var)
+        for _ in range(START_SWEEPS):
+            state, _ = self.sweep(state, h * (f - self.values(state)), h, rng)
+        return state
+
+    def sweep(
+        self,
+        state: EnsembleState,
+        g: NDArray[np.float64],
+        h: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> tuple[EnsembleState, SweepInfo]:
+        """Regrow every tree once, with `g`, `h` (n,) at the current f.
+
+        `state.leaf_of_row` is overwritten.
+        """
+        forest, info = sweep(
+            state.forest, state.leaf_of_row, g, h, self.design, self.prior, self._work, rng
+        )
+        return EnsembleState(forest, state.leaf_of_row), info
+
+
+def compile_kernels() -> None:
+    """Compile what sampling needs, on a forest of one tree over two rows.
+
+    Worker processes that are forked later then find it compiled.
+    """
+    design = encode(np.array([[0.0], [1.0]]))
+    prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
+    ensemble = Ensemble(design, prior, 0.0, 1)
+    state, _ = ensemble.sweep(ensemble.stumps(), np.ones(2), np.ones(2), np.random.default_rng(0))
+    ensemble.values(state)

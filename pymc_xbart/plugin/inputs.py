@@ -1,0 +1,198 @@
+"""Inputs of a forest variable: checked on the way in, evaluated on demand (floor 2).
+
+Symbolic inputs are kept as they are, so that `pm.set_data` reaches them; what they hold at the
+moment is evaluated and checked like any other input.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numpy.typing import NDArray
+from pymc.data import MinibatchOp
+from pymc.pytensorf import rvs_in_graph
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import MissingInputError
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_xbart.forest.calibration import calibrate, read_response
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.prior import check_mu, check_sigma, check_split_weights
+
+
+def evaluate(variable: Variable, what: str) -> NDArray[Any]:
+    """Value of a constant, of data, or of a graph of them."""
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    try:
+        return np.asarray(variable.eval(mode="FAST_COMPILE"))
+    except MissingInputError as error:
+        msg = (
+            f"{what} is a symbolic tensor without a value. Pass numbers, or `pm.Data` where they "
+            "will be replaced later."
+        )
+        raise TypeError(msg) from error
+
+
+def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
+    """X as a float64 tensor, and what it holds at the moment, (n, p)."""
+    if not isinstance(X, Variable):
+        current = check_design(X)
+        return pt.as_tensor_variable(current), current
+    if not isinstance(X, TensorVariable):
+        msg = (
+            f"X is a symbolic variable of type {X.type}, but must be a tensor, as `pm.Data` gives. "
+            "Pass its values."
+        )
+        raise TypeError(msg)
+    if any(v.owner is not None and isinstance(v.owner.op, MinibatchOp) for v in ancestors([X])):
+        msg = (
+            "X is a pm.Minibatch, but a forest is grown on all rows at once and can't be fitted to "
+            "batches. Pass all rows."
+        )
+        raise NotImplementedError(msg)
+    if rvs_in_graph([X]):
+        msg = (
+            "X depends on a random variable of the model, but the rows of a forest must be known: "
+            "the step method takes X as data and would ignore what f says about that variable. "
+            "Pass data."
+        )
+        raise NotImplementedError(msg)
+    current = check_design(evaluate(X, "X"))
+    return X.astype("float64"), current
+
+
+def location_and_scale(
+    y: Any, mu: Any, sigma: Any, num_rows: int
+) -> tuple[TensorVariable, TensorVariable]:
+    """Prior mean and scale as tensors, from `y` or from themselves."""
+    if y is None and sigma is None:
+        msg = (
+            "XBARTForest needs a scale: pass `sigma`, the prior standard deviation of f at a "
+            "point, or `y`, a response on the scale of f to calibrate mu and sigma by."
+        )
+        raise ValueError(msg)
+    if y is not None and sigma is not None:
+        msg = (
+            "XBARTForest got both `y` and `sigma`, but `y` only serves to set mu and sigma. Leave "
+            "one of them out."
+        )
+        raise ValueError(msg)
+    if y is not None and mu is not None:
+        msg = (
+            "XBARTForest got both `y` and `mu`, but `y` sets mu as well as sigma. Leave y out and "
+            "pass `sigma`, for instance sigma=np.sqrt(0.3 * np.var(y))."
+        )
+        raise ValueError(msg)
+    if y is None:
+        return _location(0.0 if mu is None else mu), _scale(sigma)
+    if isinstance(y, Variable):
+        if rvs_in_graph([y]):
+            msg = (
+                "y depends on a random variable of the model, but the prior of a forest is "
+                "calibrated by data. Pass the data, or `mu` and `sigma`."
+            )
+            raise NotImplementedError(msg)
+        y = evaluate(y, "y")
+    length = read_response(y).size
+    if length > num_rows:
+        msg = (
+            f"y has {length} entries, but X has {num_rows} rows. Pass the response that belongs to "
+            "these rows; it may be shorter than X where the response of some rows is held out."
+        )
+        raise ValueError(msg)
+    calibration = calibrate(y)
+    return pt.as_tensor_variable(calibration.mu), pt.as_tensor_variable(calibration.sigma)
+
+
+def column_weights(split_weights: Any, num_columns: int) -> TensorVariable:
+    """Split weights as a tensor; equal ones for None."""
+    _refuse_random(split_weights, "split_weights")
+
+    def check(weights: Any) -> NDArray[np.float64]:
+        return check_split_weights(weights, num_columns)
+
+    return _as_tensor(split_weights, check, "split_weights")
+
+
+def _location(mu: Any) -> TensorVariable:
+    if isinstance(mu, Variable) and rvs_in_graph([mu]):
+        msg = (
+            "mu depends on a random variable of the model, but the prior mean of a forest is a "
+            "constant. Give the model an intercept of its own instead, for instance "
+            "a = pm.Normal('a', 0, 1), and use a + f where f stood."
+        )
+        raise NotImplementedError(msg)
+    return _as_tensor(mu, check_mu, "mu")
+
+
+def _scale(sigma: Any) -> TensorVariable:
+    _refuse_random(sigma, "sigma")
+    return _as_tensor(sigma, check_sigma, "sigma")
+
+
+def _as_tensor(
+    value: Any, check: Callable[[Any], NDArray[np.float64]], what: str
+) -> TensorVariable:
+    """Check a parameter; keep it symbolic if it was."""
+    if not isinstance(value, Variable):
+        return pt.as_tensor_variable(check(value))
+    check(evaluate(value, what))
+    return pt.as_tensor_variable(value)
+
+
+def _refuse_random(value: Any, what: str) -> None:
+    if isinstance(value, Variable) and rvs_in_graph([value]):
+        msg = f"A random {what} is not available yet in this version. Pass numbers."
+        raise NotImplementedError(msg)
+
+
+def check_shape(shape: tuple[Any, ...] | None, num_rows: int) -> None:
+    """Refuse a shape, or the lengths of dims in its place, that doesn't end in the rows of X."""
+    if shape is None:
+        return
+    if not shape:
+        msg = f"shape is (), but a forest has one value for each of the {num_rows} rows of X."
+        raise ValueError(msg)
+    length = _length(shape[-1])
+    if length != num_rows:
+        name = getattr(shape[-1], "name", None)
+        named = f"dimension {name!r}" if name else "dimension of the forest's shape"
+        msg = (
+            f"The last {named} has length {length}, but X has {num_rows} rows. A forest has one "
+            "value for each row of X; for k forests over the same X, k comes first, as in "
+            "shape=(k, n) or dims=('forest', 'row')."
+        )
+        raise ValueError(msg)
+
+
+def check_batch(
+    value: TensorVariable, num_core_dims: int, shape: tuple[Any, ...] | None, what: str
+) -> None:
+    """Refuse parameters that would silently turn one forest into several."""
+    batch = value.type.ndim - num_core_dims
+    if batch == 0:
+        return
+    have = evaluate(value, what).shape[:batch]
+    want = () if shape is None else tuple(_length(entry) for entry in shape[:-1])
+    try:
+        fits = np.broadcast_shapes(have, want) == want
+    except ValueError:
+        fits = False
+    if not fits:
+        each = "one number" if num_core_dims == 0 else "one weight for each column"
+        msg = (
+            f"{what} has shape {have} before its last dimension, "
+            if num_core_dims
+            else f"{what} has shape {have}, "
+        ) + (
+            f"but the forest asks for shape {want}. Pass {each}, or, for k forests with shape=(k, "
+            "n), as many as there are forests."
+        )
+        raise ValueError(msg)
+
+
+def _length(entry: Any) -> int:
+    return int(evaluate(entry, "shape")) if isinstance(entry, Variable) else int(entry)

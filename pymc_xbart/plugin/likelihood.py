@@ -1,0 +1,209 @@
+"""What the rest of a model says about a forest: gradient and curvature, row by row (floor 2)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pymc.exceptions import SamplingError
+from pymc.model import Model
+from pytensor.graph.basic import Variable
+
+from pymc_xbart.forest.tables import first_rows
+from pymc_xbart.plugin.probe import Problem, draw_probes, find_problem
+from pymc_xbart.plugin.random_variable import forest_inputs
+from pymc_xbart.plugin.second_order import Point, SecondOrder, dependent_factors
+
+ROUNDING = 1e-6  # curvatures this far below zero, relative to the largest, are zeros
+
+
+class Likelihood:
+    """Gradient and curvature of a model's log-probability in the value of a forest.
+
+    Everything is taken from the model's own log-probability, so that offsets, group effects,
+    weights, multipliers, ``f[index]``, latent children and other forests are no special cases.
+    Pickles, also to processes that are spawned.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    rv : TensorVariable
+        One of its forests.
+    mode : optional
+        PyTensor mode to compile in; PyTensor's default by default.
+
+    Attributes
+    ----------
+    depends : bool
+        Whether anything in the model depends on the forest. If not, g and h are zero.
+    names : tuple of str
+        Variables and potentials whose log-probability depends on it.
+
+    Raises
+    ------
+    NotImplementedError
+        If one of them sees its data in batches.
+    """
+
+    def __init__(self, model: Model, rv: Variable, mode: Any = None) -> None:
+        factors = dependent_factors(model, rv)
+        self.names = tuple(factors)
+        self.depends = bool(factors)
+        self._model = model
+        self._forest = rv.name
+        self._mode = mode
+        self._function: SecondOrder | None = None
+        if factors:
+            value = model.rvs_to_values[rv]
+            self._function = SecondOrder(model, value, list(factors.values()), mode)
+
+    def gradient_curvature(
+        self, f: NDArray[Any], point: Point, row: int = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate g = d log p / d f and h = -d^2 log p / d f^2 in one row of f.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,) or (..., n)
+            Value of the forest, whole even where one row is asked for.
+        point : dict
+            Values of all variables of the model, by the names of their value variables. That of the
+            forest is ignored.
+        row : int, default 0
+            Which forest, where there are several over the same X; leading dimensions count in C
+            order.
+
+        Returns
+        -------
+        g, h : ndarray of shape (n,), float64
+            h is >= 0. Both are new.
+
+        Raises
+        ------
+        pymc.exceptions.SamplingError
+            If one of them is not finite, or h is negative.
+        """
+        if self._function is None:
+            num_rows = np.shape(f)[-1]
+            return np.zeros(num_rows), np.zeros(num_rows)
+        g, h = self._finite(self._function, f, point, row)
+        lowest = h.min()
+        if lowest >= 0.0:
+            return g, h
+        if lowest < -ROUNDING * h.max():
+            raise SamplingError(self._negative(self.names))
+        return g, np.maximum(h, 0.0)
+
+    def check(self, point: Point, rng: np.random.Generator) -> None:
+        """Refuse a log-probability that couples rows of the forest, or is not quadratic in it.
+
+        Looks at random values of f and of the other variables, and costs some tens of evaluations.
+
+        Parameters
+        ----------
+        point : dict
+            Values of all variables, at which the model has a finite log-probability.
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        NotImplementedError
+            Naming the variables at fault.
+        pymc.exceptions.SamplingError
+            If the gradient or the curvature is not finite at `point`.
+        """
+        if self._function is None:
+            return
+        rv = self._model[self._forest]
+        f = np.asarray(point[self._model.rvs_to_values[rv].name], dtype=np.float64)
+        for row in range(f[..., 0].size):
+            self._finite(self._function, f, point, row)
+        inputs = forest_inputs(rv)
+        probes = draw_probes(self._function, f, inputs.mu, inputs.sigma, point, rng)
+        problem = find_problem(self._function, probes)
+        if problem is None:
+            return
+        at_fault = [
+            name
+            for name, function in self._functions_by_name().items()
+            if find_problem(function, probes) is problem
+        ]
+        raise NotImplementedError(self._refusal(problem, at_fault or self.names))
+
+    def _finite(
+        self, function: SecondOrder, f: NDArray[Any], point: Point, row: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        g, h = function.diagonal(f, row, point)
+        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+            raise SamplingError(self._not_finite(f, row, point, g, h))
+        return g, h
+
+    def _functions_by_name(self) -> dict[str, SecondOrder]:
+        """Compile each factor by itself: worth its time only where one is to be named."""
+        if self._function is not None and len(self.names) == 1:
+            return {self.names[0]: self._function}
+        rv = self._model[self._forest]
+        value = self._model.rvs_to_values[rv]
+        factors = dependent_factors(self._model, rv)
+        return {
+            name: SecondOrder(self._model, value, [factor], self._mode)
+            for name, factor in factors.items()
+        }
+
+    def _refusal(self, problem: Problem, names: Any) -> str:
+        if problem is Problem.COUPLED:
+            return (
+                f"The log-probability of {_listed(names)} ties rows of the forest {self._forest!r} "
+                "to each other: its matrix of second derivatives with respect to f is not "
+                "diagonal. Trees are grown from sums over rows, which is right only where each "
+                "row of f enters by itself. Put what ties the rows into a variable of its own "
+                "instead, for instance f + u with u ~ MvNormal and independent noise around it."
+            )
+        if problem is Problem.NOT_QUADRATIC:
+            return (
+                f"The log-probability of {_listed(names)} is not a quadratic function of the "
+                f"forest {self._forest!r}. The exact treatment of such likelihoods is not "
+                "available in this version: use a Normal likelihood with f in its mean, where "
+                "offsets, group effects, weights and multipliers are all welcome."
+            )
+        return self._negative(names)
+
+    def _negative(self, names: Any) -> str:
+        return (
+            f"The log-probability of {_listed(names)} curves upwards in the forest "
+            f"{self._forest!r}: it grows without bound as f moves away, so that f has no posterior "
+            "mean to sweep around. Check the sign of pm.Potential terms and of weights."
+        )
+
+    def _not_finite(
+        self,
+        f: NDArray[Any],
+        row: int,
+        point: Point,
+        g: NDArray[np.float64],
+        h: NDArray[np.float64],
+    ) -> str:
+        at_fault = [
+            name
+            for name, function in self._functions_by_name().items()
+            if not all(np.isfinite(x).all() for x in function.diagonal(f, row, point))
+        ]
+        bad = first_rows(np.flatnonzero(~(np.isfinite(g) & np.isfinite(h))))
+        msg = (
+            f"The log-probability of {_listed(at_fault or self.names)} has no finite gradient or "
+            f"curvature in the forest {self._forest!r}, in {bad} (counting from 0). "
+        )
+        strange = [name for name, value in point.items() if not np.isfinite(value).all()]
+        if strange:
+            return msg + (
+                f"Values that are not finite: {_listed(strange)}. Check their priors and initial "
+                "values."
+            )
+        return msg + (
+            "Check the data of these rows, and the priors and initial values of the variables "
+            "beside f: a scale of zero, for instance, has this effect."
+        )
+
+
+def _listed(names: Any) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -1,0 +1,192 @@
+"""The forest as a PyTensor random variable (floor 2).
+
+Its inputs are what the model may compute (X, mu, sigma, split_weights), its properties what defines
+the trees beside them. Nothing mutable is kept on the Op: it is shared by copies of a model, by
+processes and by compiled functions.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from pytensor.graph.basic import Apply, Variable
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
+from pytensor.tensor.random.op import RandomVariable
+
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.prior import (
+    TreeSettings,
+    check_mu,
+    check_settings,
+    check_sigma,
+    check_split_weights,
+    tree_prior,
+)
+from pymc_xbart.kernels import Design, draw_prior_forest, encode, forest_values
+from pymc_xbart.plugin.inputs import evaluate
+
+NUMBA_CACHE_VERSION = 1  # PyTensor reuses compiled code from disk until this number changes
+
+
+class ForestInputs(NamedTuple):
+    """What the inputs of a forest variable hold at the moment."""
+
+    X: NDArray[np.float64]  # (n, p)
+    mu: NDArray[np.float64]  # () or, for k forests, (k,)
+    sigma: NDArray[np.float64]  # () or (k,)
+    split_weights: NDArray[np.float64]  # (p,) or (k, p)
+
+
+class XBARTForestRV(RandomVariable):
+    """Sum of regression trees at the rows of X, drawn from the tree prior.
+
+    Inputs are X (n, p), mu, sigma and split_weights (p,); the output is f, (n,).
+    The properties are the fields of `TreeSettings`, with the same defaults.
+    """
+
+    name = "xbart_forest"
+    signature = "(n,p),(),(),(p)->(n)"
+    dtype = "floatX"
+    _print_name = ("XBARTForest", "\\operatorname{XBARTForest}")
+    __props__ = (*RandomVariable.__props__, *TreeSettings._fields)  # type: ignore[assignment]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = {name: kwargs.pop(name) for name in TreeSettings._fields if name in kwargs}
+        for name, value in check_settings(**given)._asdict().items():
+            setattr(self, name, value)
+        super().__init__(*args, **kwargs)
+
+    @property
+    def settings(self) -> TreeSettings:
+        """What defines the trees beside the inputs."""
+        return TreeSettings(*(getattr(self, name) for name in TreeSettings._fields))
+
+    def rng_fn(
+        self,
+        rng: np.random.Generator,
+        X: NDArray[Any],
+        mu: NDArray[Any],
+        sigma: NDArray[Any],
+        split_weights: NDArray[Any],
+        size: tuple[int, ...] | None,
+    ) -> NDArray[np.float64]:
+        """Draw f from the prior, one forest for each element of the batch, in C order."""
+        batch = size
+        if batch is None:
+            batch = np.broadcast_shapes(
+                X.shape[:-2], mu.shape, sigma.shape, split_weights.shape[:-1]
+            )
+        one_design = _encode(X.reshape(X.shape[-2:])) if math.prod(X.shape[:-2]) == 1 else None
+        X = np.broadcast_to(X, (*batch, *X.shape[-2:]))
+        mu = np.broadcast_to(mu, batch)
+        sigma = np.broadcast_to(sigma, batch)
+        split_weights = np.broadcast_to(split_weights, (*batch, split_weights.shape[-1]))
+        f = np.empty((*batch, X.shape[-2]))
+        for k in np.ndindex(batch):
+            design = _encode(X[k]) if one_design is None else one_design
+            f[k] = _draw(
+                self.settings, rng, design, float(mu[k]), float(sigma[k]), split_weights[k]
+            )
+        return f
+
+
+def forest_inputs(rv: Variable) -> ForestInputs:
+    """Evaluate and check the inputs of a forest variable.
+
+    Parameters
+    ----------
+    rv : TensorVariable
+        An `XBARTForest`.
+    """
+    X, mu, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
+    matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1)
+    return ForestInputs(
+        matrix,
+        check_mu(_unpad(evaluate(mu, "mu"), 0)),
+        check_sigma(_unpad(evaluate(sigma, "sigma"), 0)),
+        check_split_weights(_unpad(evaluate(split_weights, "split_weights"), 1), matrix.shape[1]),
+    )
+
+
+def _unpad(array: NDArray[Any], num_core_dims: int) -> NDArray[Any]:
+    """Drop the dimensions of length one that PyTensor puts in front to match a `size`."""
+    num_batch_dims = array.ndim - num_core_dims
+    if all(length == 1 for length in array.shape[:num_batch_dims]):
+        return array.reshape(array.shape[num_batch_dims:])
+    return array
+
+
+def _encode(X: NDArray[Any]) -> Design:
+    # X may have been replaced since the model was built; a single row is then a legal question.
+    return encode(check_design(X, min_rows=1))
+
+
+def _draw(
+    settings: TreeSettings,
+    rng: np.random.Generator,
+    design: Design,
+    mu: float,
+    sigma: float,
+    split_weights: NDArray[Any],
+) -> NDArray[np.float64]:
+    """Draw one f, (n,)."""
+    num_columns, num_rows = design.codes.shape
+    prior = tree_prior(
+        settings,
+        sigma=float(check_sigma(sigma)),
+        split_weights=check_split_weights(split_weights, num_columns),
+        num_rows=num_rows,
+    )
+    forest, leaf_of_row = draw_prior_forest(design, prior, settings.num_trees, rng)
+    f = np.empty(num_rows)
+    forest_values(forest, leaf_of_row, f)
+    return mu + f
+
+
+def _draw_in_object_mode(
+    rng: np.random.Generator,
+    X: NDArray[Any],
+    mu: float,
+    sigma: float,
+    split_weights: NDArray[Any],
+    *settings: Any,
+) -> NDArray[np.float64]:
+    """Twin of `rng_fn` for one element of the batch, called from compiled code."""
+    return _draw(TreeSettings(*settings), rng, _encode(X), mu, sigma, split_weights)
+
+
+@numba_core_rv_funcify.register(XBARTForestRV)
+def _numba_core_of_forest(op: XBARTForestRV, node: Apply) -> tuple[Callable[..., Any], int]:
+    """Let Numba-compiled PyTensor graphs draw forests.
+
+    Coding X and putting trees together is NumPy's work, so the draw leaves compiled code for the
+    one in `rng_fn`; with a dispatch of its own it does so without PyTensor's warning, and its draws
+    are the same.
+    """
+    num_trees, alpha, beta, num_cutpoints, min_samples_leaf, max_depth, cut_prior = op.settings
+    out_dtype = node.outputs[1].type.numpy_dtype
+
+    @numba_njit
+    def draw(rng, X, mu, sigma, split_weights):  # type: ignore[no-untyped-def]
+        with numba.objmode(f="float64[::1]"):
+            f = _draw_in_object_mode(
+                rng,
+                X,
+                mu,
+                sigma,
+                split_weights,
+                num_trees,
+                alpha,
+                beta,
+                num_cutpoints,
+                min_samples_leaf,
+                max_depth,
+                cut_prior,
+            )
+        return f.astype(out_dtype)
+
+    return draw, NUMBA_CACHE_VERSION

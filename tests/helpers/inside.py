@@ -1,0 +1,251 @@
+"""The one place in the tests that knows how kernels call each other.
+
+Everything below `sweep` is internal and changes whenever something is made faster. Tests see a
+`Case` (data, prior, scratch), its `Node`s, and plain Python numbers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_xbart.kernels import Design, Forest, Prior, Workspace, encode, make_workspace
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
+from pymc_xbart.kernels.evidence import draw_leaf_value, log_evidence, tabulate_evidence
+from pymc_xbart.kernels.grow import draw_leaf_values, grow_from_root
+from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
+from pymc_xbart.kernels.partition import gather_rows, partition_rows
+from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, find_cuts, score_cuts, score_node
+from pymc_xbart.kernels.score import Node as ScoredNode
+from pymc_xbart.kernels.sweep import append_tree, empty_forest
+from tests.helpers import slow
+
+__all__ = ["bucket_shift", "draw_leaf_value", "log_evidence", "num_buckets"]
+
+
+class Case(NamedTuple):
+    """One tree to draw, as the kernels see it."""
+
+    X: np.ndarray
+    design: Design
+    prior: Prior
+    g: np.ndarray
+    h: np.ndarray
+    work: Workspace
+
+    @property
+    def num_rows(self):
+        return self.g.size
+
+    @property
+    def num_columns(self):
+        return self.design.num_codes.size
+
+    @property
+    def problem(self):
+        """The same for the slow twins, which rank X themselves."""
+        return slow.Problem(
+            slow.ranks(self.X),
+            self.g,
+            self.h,
+            self.prior,
+            num_buckets(self.prior.num_cutpoints),
+        )
+
+
+class Node(NamedTuple):
+    """A slice of the case's rows, and where it hangs in a tree."""
+
+    start: int
+    stop: int
+    depth: int
+    sum_g: float
+    sum_h: float
+
+
+class Cut(NamedTuple):
+    """A candidate cut and the sums over the rows on its left."""
+
+    code: int
+    count: int
+    g: float
+    h: float
+
+
+def make_prior(num_columns, **fields):
+    """Prior in which trees split often enough to be interesting."""
+    defaults = {
+        "alpha": 0.9,
+        "beta": 0.7,
+        "leaf_var": 0.6,
+        "split_weights": np.ones(num_columns),
+        "num_cutpoints": 100,
+        "min_samples_leaf": 1,
+        "max_depth": 2**31 - 1,
+    }
+    prior = Prior(**(defaults | fields))
+    return prior._replace(split_weights=np.asarray(prior.split_weights, float))
+
+
+def make_case(X, g=None, h=None, **prior_fields):
+    """Case on data X (n, p); g and h are flat unless given."""
+    X = np.asarray(X, float)
+    n, p = X.shape
+    g = np.zeros(n) if g is None else np.asarray(g, float)
+    h = np.zeros(n) if h is None else np.asarray(h, float)
+    prior = make_prior(p, **prior_fields)
+    return Case(X, encode(X), prior, g, h, make_workspace(n, p, prior.num_cutpoints))
+
+
+def table_of(case):
+    return tabulate_evidence(case.prior.leaf_var, case.h, case.work.half_log, case.work.gain)
+
+
+def open_root(case):
+    """Put all rows into one node."""
+    sum_g, sum_h = gather_rows(case.g, case.h, case.work.rows)
+    return Node(0, case.num_rows, 0, sum_g, sum_h)
+
+
+def open_node(case, row_numbers, depth=0):
+    """Put some rows into a node by themselves."""
+    rows = case.work.rows
+    size = len(row_numbers)
+    rows.row[:size] = row_numbers
+    rows.g[:size] = case.g[row_numbers]
+    rows.h[:size] = case.h[row_numbers]
+    return Node(0, size, depth, rows.g[:size].sum(), rows.h[:size].sum())
+
+
+def rows_of(case, node):
+    """Row numbers of a node, with g and h as they lie beside them."""
+    return [array[node.start : node.stop].copy() for array in case.work.rows]
+
+
+def scored(node):
+    """The node as scoring wants it: it keeps no sums of its own, and has no sibling to leave some to."""
+    # Counts come as int32, as within `grow_from_root`: other types would be compiled anew.
+    counts = map(np.int32, (node.start, node.stop, node.depth))
+    return ScoredNode(*counts, node.sum_g, node.sum_h, np.int32(-1), False, np.int32(-1))
+
+
+def cuts_of(case, node, column, code_range=None):
+    """Candidate cuts of a column, and the range of codes as `find_cuts` leaves it."""
+    if code_range is None:
+        code_range = 0, case.design.num_codes[column] - 1
+    scratch = case.work.scratch
+    range_used = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), column]
+    range_used[:] = code_range
+    num_cuts = find_cuts(
+        case.design, case.prior, table_of(case), case.work.rows, scored(node), column, scratch
+    )
+    found = [array[:num_cuts].tolist() for array in scratch.cuts[:4]]
+    return [Cut(*cut) for cut in zip(*found, strict=True)], tuple(range_used.tolist())
+
+
+def score(case, node):
+    """Log-weights of splitting on each column and, last, of stopping; and the log of their sum."""
+    scratch = case.work.scratch
+    log_total = score_node(
+        case.design, case.prior, table_of(case), case.work.rows, scored(node), scratch
+    )
+    return scratch.option_log_weight.copy(), log_total
+
+
+def log_weights_of_cuts(case, node, cuts):
+    """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
+    scratch = case.work.scratch
+    log_total = score_cuts(
+        scratch.cuts,
+        len(cuts),
+        np.int32(node.stop - node.start),
+        node.sum_g,
+        node.sum_h,
+        table_of(case),
+    )
+    return scratch.cuts.log_weight[: len(cuts)].copy(), log_total
+
+
+def divide(case, node, column, cut):
+    """Children of a node, and the cut named by the largest code on the left."""
+    middle, last_left, left_g, left_h, right_g, right_h = partition_rows(
+        case.design.codes[column],
+        np.int32(cut),
+        case.work.rows,
+        np.int32(node.start),
+        np.int32(node.stop),
+        case.work.spare,
+    )
+    depth = node.depth + 1
+    return (
+        Node(node.start, middle, depth, left_g, left_h),
+        Node(middle, node.stop, depth, right_g, right_h),
+        last_left,
+    )
+
+
+def tree_log_prob(case, tree):
+    """Log-probability of a tree, recomputed with the scores that growing it draws from.
+
+    -inf if one of its cuts is no candidate.
+    """
+    total = 0.0
+    # Last in, first out, left child on top: the order in which trees grow.
+    waiting = [(tree, open_root(case))]
+    while waiting:
+        subtree, node = waiting.pop()
+        log_weights, log_total = score(case, node)
+        if subtree == slow.LEAF:
+            total += log_weights[-1] - log_total
+            continue
+        column, cut, left_tree, right_tree = subtree
+        if log_weights[column] == -np.inf:
+            return -np.inf
+        total += log_weights[column] - log_total
+        cuts, _ = cuts_of(case, node, column)
+        cut_log_weights, cut_log_total = log_weights_of_cuts(case, node, cuts)
+        left, right, _ = divide(case, node, column, cut)
+        counts = [c.count for c in cuts]
+        if left.stop - left.start not in counts:
+            return -np.inf
+        total += cut_log_weights[counts.index(left.stop - left.start)] - cut_log_total
+        waiting += [(right_tree, right), (left_tree, left)]
+    return float(total)
+
+
+def grow_trees(case, num_trees, rng):
+    """Trees grown from the root, all for the same g and h, with leaf values, as one `Forest`."""
+    forest, num_nodes = _grow_trees(
+        case.g, case.h, case.design, case.prior, case.work, num_trees, rng
+    )
+    return Forest(forest.tree_start, *(array[:num_nodes] for array in forest[1:]))
+
+
+@kernel
+def _grow_trees(g, h, design, prior, work, num_trees, rng):
+    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    forest = empty_forest(num_trees, 16 * num_trees)
+    for tree in range(num_trees):
+        num_nodes = grow_from_root(g, h, design, prior, table, work, rng)
+        draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
+        forest = append_tree(forest, tree, work.tree, num_nodes)
+    return forest, forest.tree_start[num_trees]
+
+
+def tabulated_evidence(case, count, sum_g):
+    """Evidence of a node with `count` rows, from the table; None if the case has none."""
+    table = table_of(case)
+    if not table.is_uniform:
+        return None
+    return table.half_log[count] + table.gain[count] * sum_g**2
+
+
+def sum_in_log_space(log_weights, size=None):
+    log_weights = np.asarray(log_weights, float)
+    return log_sum_exp(log_weights, log_weights.size if size is None else size)
+
+
+def draw_index(log_weights, rng):
+    log_weights = np.asarray(log_weights, float)
+    log_total = log_sum_exp(log_weights, log_weights.size)
+    return draw_from_log_weights(log_weights, log_weights.size, log_total, rng)

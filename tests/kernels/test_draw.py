@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+
+from tests.helpers import inside, law
+
+
+def test_log_sum_exp_is_the_log_of_the_sum(rng):
+    for _ in range(100):
+        log_weights = 20 * rng.standard_normal(int(rng.integers(1, 40))) + rng.choice([-800, 0, 900])
+        expected = np.logaddexp.reduce(log_weights)
+        assert inside.sum_in_log_space(log_weights) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_log_sum_exp_of_many_negligible_weights_keeps_its_digits():
+    log_weights = np.full(4000, -45.0)
+    log_weights[17] = 0.0
+    assert inside.sum_in_log_space(log_weights) == pytest.approx(np.log1p(3999 * np.exp(-45.0)), abs=1e-15)
+
+
+def test_log_sum_exp_knows_forbidden_weights_and_its_size():
+    assert inside.sum_in_log_space([-np.inf, -np.inf]) == -np.inf
+    assert inside.sum_in_log_space([-np.inf, 3.0, -np.inf]) == 3.0
+    assert inside.sum_in_log_space([3.0, 99.0], size=1) == 3.0
+    assert inside.sum_in_log_space([3.0], size=0) == -np.inf
+
+
+@pytest.mark.parametrize("shift", [1e17, -1e17, 1e60, -1e300])
+def test_weights_beyond_the_resolution_of_a_nat_still_give_a_draw(rng, shift):
+    log_weights = [-np.inf, shift, shift]
+    assert inside.sum_in_log_space(log_weights) == pytest.approx(shift)
+    assert inside.draw_index(log_weights, rng) in (1, 2)
+
+
+def draw_many(log_weights, rng, num_draws=10_000):
+    return [inside.draw_index(log_weights, rng) for _ in range(num_draws)]
+
+
+LOG_WEIGHTS = np.log([0.2, 0.0, 0.05, 0.4, 0.3, 0.05], where=np.arange(6) != 1, out=np.full(6, -np.inf))
+LAW = dict(enumerate(LOG_WEIGHTS))
+
+
+@pytest.mark.parametrize("shift", [0.0, -1e4, 1e4])
+def test_draws_follow_the_weights(rng, shift):
+    law.assert_law(draw_many(LOG_WEIGHTS + shift, rng), LAW, false_fail=1e-6)
+    assert law.smallest_visible_error(LAW, 10_000) < 0.055
+
+
+def test_that_the_check_would_catch_a_missing_weight(rng):
+    without_last = LOG_WEIGHTS.copy()
+    without_last[5] = -np.inf
+    with pytest.raises(AssertionError):
+        law.assert_law(draw_many(without_last, rng), LAW, false_fail=1e-6)
+
+
+def test_what_is_forbidden_is_never_drawn(rng):
+    log_weights = np.array([-np.inf, 0.0, -np.inf, -1.0, -np.inf])
+    assert set(draw_many(log_weights, rng, 500)) == {1, 3}
+
+
+def test_one_option_is_always_drawn(rng):
+    assert set(draw_many([-np.inf, -1e300], rng, 100)) == {1}
+
+
+def test_nothing_is_drawn_where_everything_is_forbidden(rng):
+    assert inside.draw_index([-np.inf, -np.inf], rng) == -1
+    assert inside.draw_index([], rng) == -1
