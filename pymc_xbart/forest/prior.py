@@ -156,7 +156,8 @@ def tree_prior(
         alpha=settings.alpha,
         beta=settings.beta,
         leaf_var=float(sigma) ** 2 / settings.num_trees,
-        split_weights=np.ascontiguousarray(split_weights, dtype=np.float64),
+        # A copy can be written to, and Numba compiles anew for arrays that can't.
+        split_weights=np.array(split_weights, dtype=np.float64, order="C"),
         # n rows have at most n - 1 cuts, all of them candidates from there on: a larger number only
         # costs memory.
         num_cutpoints=min(num_cutpoints, max(num_rows - 1, 1)),

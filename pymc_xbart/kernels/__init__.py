@@ -6,23 +6,30 @@ checked one floor up.
 """
 
 from pymc_xbart.kernels.codes import cut_values, encode
+from pymc_xbart.kernels.columns import ColumnChoice, all_columns
 from pymc_xbart.kernels.grow import Workspace, make_workspace
+from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.prior import draw_prior_forest
-from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo, stump_forest
+from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
 from pymc_xbart.kernels.route import forest_values, route_codes, route_values
 from pymc_xbart.kernels.sweep import sweep
 
 __all__ = [
+    "CUT_PRIORS",
+    "ColumnChoice",
     "Design",
     "Forest",
     "Prior",
+    "SideDraws",
     "SweepInfo",
     "Workspace",
+    "all_columns",
     "cut_values",
     "draw_prior_forest",
     "encode",
     "forest_values",
     "make_workspace",
+    "no_side_draws",
     "route_codes",
     "route_values",
     "stump_forest",

@@ -1,4 +1,4 @@
-"""Grow one tree from the root (floor 0: NumPy and Numba only).
+"""Grow one tree from the root, or evaluate one along its own path (floor 0: NumPy and Numba only).
 
 1. Score every candidate cut, and stopping, by integrated likelihood times prior.
 2. Draw one of them. On "stop" the node is a leaf; otherwise its rows are split and both sides go
@@ -7,6 +7,12 @@
 He, Yalov & Hahn (2019), algorithm "Grow-from-root backfitting". Departures: an explicit stack
 replaces recursion, so that depth cannot overflow it, and leaf values are drawn apart from the
 structure, because a Metropolis-Hastings correction has to decide between two structures first.
+
+With M(node) the sum of a node's weights and e the evidence of a leaf, a tree's posterior is
+
+    log w = sum over nodes of log M(node) - sum over split nodes of [e(left) + e(right)]
+
+above the logarithm of the density with which growing proposes it, up to a constant.
 """
 
 from typing import NamedTuple
@@ -15,39 +21,25 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
-from pymc_xbart.kernels.evidence import draw_leaf_value
+from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import NodeRows
-from pymc_xbart.kernels.partition import gather_rows, partition_rows
-from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
+from pymc_xbart.kernels.partition import gather_rows
+from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.kernels.score import (
-    MAX_RANGE_DEPTH,
-    NOWHERE,
-    Node,
+    Scores,
     Scratch,
     draw_cut,
+    make_scores,
     make_scratch,
     score_node,
 )
-
-
-class GrowingTree(NamedTuple):
-    """One tree under construction, with what each node knows of the data.
-
-    A tree over n rows has at most 2 n - 1 nodes, since no leaf is empty; pages that are not reached
-    cost no memory.
-    """
-
-    column: np.ndarray  # (2 n,) int32
-    cut: np.ndarray  # (2 n,) int32
-    left: np.ndarray  # (2 n,) int32
-    value: np.ndarray  # (2 n,) float64
-    depth: np.ndarray  # (2 n,) int32
-    start: np.ndarray  # (2 n,) int32, the node's slice of NodeRows
-    stop: np.ndarray  # (2 n,) int32
-    sum_g: np.ndarray  # (2 n,) float64
-    sum_h: np.ndarray  # (2 n,) float64
-    place: np.ndarray  # (2 n,) int32, see score.Node
-    sibling_place: np.ndarray  # (2 n,) int32
+from pymc_xbart.kernels.tree import (
+    add_node,
+    make_tree,
+    order_children,
+    split_node,
+    waiting_node,
+)
 
 
 class Workspace(NamedTuple):
@@ -55,122 +47,73 @@ class Workspace(NamedTuple):
 
     rows: NodeRows
     spare: NodeRows
-    tree: GrowingTree
+    tree: np.ndarray  # (2 n,) NODE_DTYPE, the tree that grows
+    current: np.ndarray  # (2 n,) NODE_DTYPE, the tree that it may replace
     stack: np.ndarray  # (n + 1,) int32, nodes that wait
     scratch: Scratch
+    scores: Scores  # of the node scored last
+    root_scores: Scores  # of the root, for all trees over the same g and h
     half_log: np.ndarray  # (n + 1,) float64, see EvidenceTable
     gain: np.ndarray  # (n + 1,) float64
 
 
 def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Workspace:
-    """Allocate the scratch that `sweep` needs; keep it between sweeps."""
-
-    def integers(size: int) -> np.ndarray:
-        return np.empty(size, np.int32)
+    """Allocate the scratch that a sweep needs; keep it between sweeps."""
 
     def node_rows() -> NodeRows:
         return NodeRows(np.empty(num_rows, np.uint32), np.empty(num_rows), np.empty(num_rows))
 
-    size = 2 * num_rows
-    tree = GrowingTree(
-        column=integers(size),
-        cut=integers(size),
-        left=integers(size),
-        value=np.empty(size),
-        depth=integers(size),
-        start=integers(size),
-        stop=integers(size),
-        sum_g=np.empty(size),
-        sum_h=np.empty(size),
-        place=integers(size),
-        sibling_place=integers(size),
-    )
     return Workspace(
         node_rows(),
         node_rows(),
-        tree,
-        integers(num_rows + 1),
+        make_tree(num_rows),
+        make_tree(num_rows),
+        np.empty(num_rows + 1, np.int32),
         make_scratch(num_rows, num_columns, num_cutpoints),
+        make_scores(num_columns),
+        make_scores(num_columns),
         np.empty(num_rows + 1),
         np.empty(num_rows + 1),
     )
 
 
 @kernel
-def add_node(tree, node, start, stop, depth, sum_g, sum_h):
-    """Write a leaf without a value at index `node`."""
-    tree.column[node] = NO_COLUMN
-    tree.cut[node] = 0
-    tree.left[node] = NO_CHILD
-    tree.value[node] = 0.0
-    tree.start[node] = start
-    tree.stop[node] = stop
-    tree.depth[node] = depth
-    tree.sum_g[node] = sum_g
-    tree.sum_h[node] = sum_h
-    tree.place[node] = NOWHERE
-    tree.sibling_place[node] = NOWHERE
+def build_tree(
+    forest, start, is_given, root_is_scored, tree, g, h, design, prior, table, choice, work, rng
+):
+    """Grow a tree from the root, or follow a given one along its own path.
 
+    One function, because both score the nodes they meet, and Numba would compile scoring twice.
 
-@kernel
-def split_node(tree, node, num_nodes, column, cut, codes, rows, spare):
-    """Turn leaf `node` into a split; its children become nodes `num_nodes` and `num_nodes + 1`."""
-    start = tree.start[node]
-    stop = tree.stop[node]
-    middle, last_left, left_g, left_h, right_g, right_h = partition_rows(
-        codes, cut, rows, start, stop, spare
-    )
-    tree.column[node] = column
-    tree.cut[node] = last_left
-    tree.left[node] = num_nodes
-    depth = np.int32(tree.depth[node] + 1)
-    middle = np.int32(middle)
-    add_node(tree, num_nodes, start, middle, depth, left_g, left_h)
-    add_node(tree, num_nodes + 1, middle, stop, depth, right_g, right_h)
+    Parameters
+    ----------
+    forest, start
+        Where the given tree stands. Not read if `is_given` is false.
+    is_given : bool
+    root_is_scored : bool
+        Whether `work.root_scores` holds the scores of the root for the same g and h.
+    tree : (2 n,) NODE_DTYPE
+        Overwritten with the tree, and `work.rows` with its rows.
+    g, h : (n,) float64
+        Of the forest without the tree.
+    choice : ColumnChoice
+        All columns, if the tree is given.
 
-
-@kernel
-def place_sums(tree, left, place, num_places, min_rows):
-    """Say where the children of a node keep their sums, given where the node does.
-
-    Returns the larger child and the smaller one. The larger takes over the node's place once the
-    smaller, which has to be scored first, has taken its own sums out.
+    Returns
+    -------
+    num_nodes : int
+    log_w : float
     """
-    smaller = left
-    larger = left + 1
-    if tree.stop[smaller] - tree.start[smaller] > tree.stop[larger] - tree.start[larger]:
-        smaller = left + 1
-        larger = left
-    if (
-        place >= 0
-        and tree.stop[larger] - tree.start[larger] >= min_rows
-        and tree.depth[left] < MAX_RANGE_DEPTH
-    ):
-        tree.place[larger] = place
-        tree.sibling_place[smaller] = place
-        if tree.stop[smaller] - tree.start[smaller] >= min_rows and place + 1 < num_places:
-            tree.place[smaller] = place + 1
-    return larger, smaller
-
-
-@kernel
-def grow_from_root(g, h, design, prior, table, work, rng):
-    """Draw the structure of a tree, given g and h (n,) of the forest without it.
-
-    `work.tree` and `work.rows` are overwritten with the tree and its rows. Returns the number of
-    nodes.
-    """
-    tree = work.tree
     rows = work.rows
-    num_columns = design.num_codes.size
     num_places = work.scratch.stored.num_rows.shape[0]
     min_rows = work.scratch.buckets.num_rows.size
     sum_g, sum_h = gather_rows(g, h, rows)
     add_node(tree, np.int64(0), np.int32(0), np.int32(g.size), np.int32(0), sum_g, sum_h)
-    if num_places > 0:
-        tree.place[0] = 0
-    # np.int64, because Numba would compile all that follows twice: for the literal 1, and for
-    # numbers
+    # Sums can be handed on only if all nodes consider the same columns.
+    if num_places > 0 and choice.mtry >= design.num_codes.size:
+        tree[0]["place"] = 0
+    log_w = 0.0
+    # np.int64, because Numba would compile all that follows for the literal 1 as well.
     num_nodes = np.int64(1)
     work.stack[0] = 0
     num_waiting = np.int64(1)
@@ -178,43 +121,45 @@ def grow_from_root(g, h, design, prior, table, work, rng):
         num_waiting -= 1
         index = work.stack[num_waiting]
         node = waiting_node(tree, index)
-        log_total = score_node(design, prior, table, rows, node, work.scratch)
-        option = draw_from_log_weights(
-            work.scratch.option_log_weight, num_columns + 1, log_total, rng
-        )
-        if option == num_columns:
+        scores = work.root_scores if index == 0 else work.scores
+        if index > 0 or not root_is_scored:
+            score_node(design, prior, table, choice, rows, node, work.scratch, scores, rng)
+        log_w += scores.log_total[0]
+        if is_given:
+            v = forest.column[start + index]
+            cut = forest.cut[start + index]
+            left = np.int64(forest.left[start + index])
+        else:
+            v = draw_column(scores, rng)
+            cut = np.int32(0)
+            left = num_nodes
+            if v >= 0:
+                cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
+        if v < 0:
             continue
-        cut = draw_cut(design, prior, table, rows, node, option, work.scratch, rng)
-        split_node(tree, index, num_nodes, option, cut, design.codes[option], rows, work.spare)
-        larger, smaller = place_sums(tree, num_nodes, node.place, num_places, min_rows)
+        split_node(tree, index, left, v, cut, design.codes[v], rows, work.spare)
+        log_w -= evidence_of_children(tree, index, table.leaf_var)
+        larger, smaller = order_children(tree, index, num_places, min_rows)
+        # The smaller child first, and depth first: scoring relies on it.
         work.stack[num_waiting] = larger
         work.stack[num_waiting + 1] = smaller
         num_waiting += 2
         num_nodes += 2
-    return num_nodes
+    return num_nodes, log_w
 
 
 @kernel
-def waiting_node(tree, index):
-    """Collect what scoring needs to know of a node."""
-    place = tree.place[index]
-    sibling_place = tree.sibling_place[index]
-    is_ready = index > 0 and place >= 0 and sibling_place < 0
-    return Node(
-        tree.start[index],
-        tree.stop[index],
-        tree.depth[index],
-        tree.sum_g[index],
-        tree.sum_h[index],
-        place,
-        is_ready,
-        sibling_place,
+def draw_column(scores, rng):
+    """Draw the column that a node splits on; NO_COLUMN if it stops."""
+    num_considered = scores.num_considered[0]
+    option = draw_from_log_weights(scores.log_weight, num_considered + 1, scores.log_total[0], rng)
+    return scores.considered[option] if option < num_considered else np.int32(NO_COLUMN)
+
+
+@kernel
+def evidence_of_children(tree, node, leaf_var):
+    """Sum of the evidences of a split's children, taken as leaves."""
+    left = tree[node]["left"]
+    return log_evidence(tree[left]["sum_g"], tree[left]["sum_h"], leaf_var) + log_evidence(
+        tree[left + 1]["sum_g"], tree[left + 1]["sum_h"], leaf_var
     )
-
-
-@kernel
-def draw_leaf_values(tree, num_nodes, leaf_var, rng):
-    """Draw the value of every leaf from its posterior."""
-    for node in range(num_nodes):
-        if tree.column[node] == NO_COLUMN:
-            tree.value[node] = draw_leaf_value(tree.sum_g[node], tree.sum_h[node], leaf_var, rng)

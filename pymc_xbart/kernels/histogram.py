@@ -50,12 +50,12 @@ def make_buckets(*shape: int) -> Buckets:
 def num_stored(num_rows: int, num_columns: int, size: int) -> int:
     """How many nodes may keep their sums at a time, as far as memory allows.
 
-    A node keeps its sums until its larger child takes them over, and meanwhile its smaller child,
-    which has at most half as many rows, may need a place of its own; nodes with fewer rows than
-    buckets need none.
+    The root keeps its sums for as long as they are valid. Any other node leaves its place to its
+    larger child, and meanwhile the smaller one, which has at most half as many rows, may need
+    another; nodes with fewer rows than buckets need none.
     """
     bytes_per_node = num_columns * size * 20
-    return min((num_rows // size).bit_length(), MAX_STORE_BYTES // bytes_per_node)
+    return min((num_rows // size).bit_length() + 1, MAX_STORE_BYTES // bytes_per_node)
 
 
 @kernel
@@ -69,7 +69,7 @@ def bucket_shift(lo, hi, size):
 
 @kernel
 def sum_column(
-    codes, rows, start, stop, code_range, uniform_h, is_ready, own, has_sibling, sibling
+    codes, rows, start, stop, code_range, uniform_h, is_ready, own, has_sibling, parent, sibling
 ):
     """Bring the sums of one column in the node `rows[start:stop]` into `own`.
 
@@ -85,8 +85,11 @@ def sum_column(
     own : Buckets of shape (num_buckets,)
         Overwritten, unless ready.
     has_sibling : bool
-        `sibling` holds the parent's sums, and the node's are to be taken out of them.
+        The sums of the larger sibling are to be written, too.
+    parent : Buckets of shape (num_buckets,)
+        The parent's sums, if so.
     sibling : Buckets of shape (num_buckets,)
+        Overwritten, if so; may be the same as `parent`.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def sum_column(
         _clear(own, last, uniform_h)
         _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
     if has_sibling:
-        _subtract(sibling, own, last, uniform_h)
+        _subtract(parent, own, sibling, last, uniform_h)
     first, last = _occupied(own.num_rows, last)
     # A node that fills more than half of its buckets would need more than there are under the next
     # smaller shift.
@@ -130,16 +133,17 @@ def _clear(buckets, last, uniform_h):
 
 
 @kernel
-def _subtract(target, buckets, last, uniform_h):
-    """Take one node's sums out of another's."""
-    num_rows, sum_g, sum_h = buckets
-    target_num_rows, target_g, target_h = target
+def _subtract(parent, own, sibling, last, uniform_h):
+    """Write what is left of the parent's sums without the node's to `sibling`."""
+    parent_num_rows, parent_g, parent_h = parent
+    own_num_rows, own_g, own_h = own
+    num_rows, sum_g, sum_h = sibling
     for b in range(last + 1):
-        target_num_rows[b] -= num_rows[b]
-        target_g[b] -= sum_g[b]
+        num_rows[b] = parent_num_rows[b] - own_num_rows[b]
+        sum_g[b] = parent_g[b] - own_g[b]
     if not uniform_h:
         for b in range(last + 1):
-            target_h[b] -= sum_h[b]
+            sum_h[b] = parent_h[b] - own_h[b]
 
 
 @kernel

@@ -9,7 +9,16 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
-from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN, Design, Forest, Prior
+from pymc_xbart.kernels.records import (
+    COLUMNS,
+    CUTS,
+    NO_CHILD,
+    NO_COLUMN,
+    PAPER,
+    Design,
+    Forest,
+    Prior,
+)
 
 
 def draw_prior_forest(
@@ -67,11 +76,21 @@ def _draw_tree(
         cut[node] = 0
         left[node] = NO_CHILD
         value[node] = 0.0
-        wants_split = (
-            depth[node] < prior.max_depth
-            and rng.random() < prior.alpha / (1.0 + depth[node]) ** prior.beta
-        )
-        if wants_split:
+        split = prior.alpha / (1.0 + depth[node]) ** prior.beta
+        if depth[node] >= prior.max_depth:
+            split = 0.0
+        if prior.cut_prior == PAPER and split > 0.0:
+            # A cut of weight 1 and one null cut for each of V columns: odds split * K : (1 - split)
+            # V
+            odds = _weigh_cuts(design, prior, leaf, node, counts, candidates, weights)
+            odds *= split / prior.split_weights.sum()
+            split = odds / (odds + 1.0 - split)
+        if rng.random() < split:
+            if prior.cut_prior == CUTS:
+                _weigh_cuts(design, prior, leaf, node, counts, candidates, weights)
+            elif prior.cut_prior == COLUMNS:
+                for v in range(weights.size):
+                    weights[v] = prior.split_weights[v]
             v, num_candidates = _draw_column(
                 design, prior, leaf, node, counts, candidates, weights, rng
             )
@@ -90,14 +109,26 @@ def _draw_tree(
 
 
 @kernel
+def _weigh_cuts(design, prior, leaf, node, counts, candidates, weights):
+    """Set `weights` to split weight times number of cuts, by column. Returns their sum."""
+    total = 0.0
+    for v in range(weights.size):
+        weights[v] = 0.0
+        if prior.split_weights[v] > 0.0:
+            num_cuts = _list_cuts(design.codes[v], prior, leaf, node, counts, candidates)
+            weights[v] = prior.split_weights[v] * num_cuts
+        total += weights[v]
+    return total
+
+
+@kernel
 def _draw_column(design, prior, leaf, node, counts, candidates, weights, rng):
-    """Draw a column by split weight among those with cuts in the node, and list its cuts.
+    """Draw a column by weight among those with cuts in the node, and list its cuts.
 
     Columns are drawn until one has cuts, each at most once, which is the same as looking at all of
-    them first. Returns (column, number of cuts), with column -1 if none has any.
+    them first. Returns (column, number of cuts), with column -1 if none has any. `weights` (p,) are
+    overwritten.
     """
-    for v in range(weights.size):
-        weights[v] = prior.split_weights[v]
     while True:
         total = 0.0
         for v in range(weights.size):

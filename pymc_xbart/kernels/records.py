@@ -8,6 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+# How prior weight is shared among the cuts of a node, see `score`.
+COLUMNS, CUTS, PAPER = range(3)
+CUT_PRIORS = {"columns": COLUMNS, "cuts": CUTS, "paper": PAPER}
+
 NO_COLUMN = -1  # `column` of a leaf
 NO_CHILD = -1  # `left` of a leaf
 
@@ -33,6 +37,7 @@ class Prior(NamedTuple):
     num_cutpoints: int  # C: about how many cuts a column offers in a node
     min_samples_leaf: int  # rows that both children of a split must have
     max_depth: int  # nodes at this depth do not split (root: 0)
+    cut_prior: int = COLUMNS  # one of CUT_PRIORS
 
 
 class Forest(NamedTuple):
@@ -54,6 +59,7 @@ class SweepInfo(NamedTuple):
 
     num_leaves: np.ndarray  # (num_trees,) int32
     depth: np.ndarray  # (num_trees,) int32, of the deepest leaf
+    accepted: np.ndarray  # (num_trees,) bool, whether the tree grown from the root was taken
 
 
 def stump_forest(num_trees: int) -> Forest:

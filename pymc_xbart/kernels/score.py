@@ -1,28 +1,35 @@
 """Weights of everything that can happen to a node (floor 0: NumPy and Numba only).
 
-With p_d = alpha (1 + d)^-beta, K_v candidate cuts in column v and s_v its split weight (He, Yalov &
-Hahn 2019, eqs. 3 and 4, with each column weighing the same however many cuts it has),
+With p_d = alpha (1 + d)^-beta, K_v candidate cuts in column v, s_v its split weight, and e the
+evidence of a leaf, stopping weighs (1 - p_d) exp(e(node)), and a cut of column v weighs
 
-    cut of column v    p_d * (s_v / sum of s over columns with cuts) / K_v * exp(e(left) + e(right))
-    stopping           (1 - p_d) * exp(e(node))
+    p_d * prior * exp(e(left) + e(right)),    where prior is
 
-and a node without cuts stops. The sum of these weights is the evidence of the node looking one
-split ahead.
+    columns    (s_v / sum of s over columns with cuts) / K_v
+    cuts       s_v / sum of s_u K_u
+    paper      s_v / sum of s over all columns considered
+
+A node without cuts stops. "columns" gives a column its split weight, whatever the number of its
+cuts. "cuts" is what the authors' released code does: all cuts weigh the same. "paper" is the text
+of He, Yalov & Hahn (2019, eqs. 3 and 4), whose V null cuts let a node with K cuts split with prior
+odds p_d K : (1 - p_d) V instead of p_d : (1 - p_d). The sum of all weights is the evidence of the
+node looking one split ahead.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.columns import draw_columns
 from pymc_xbart.kernels.cuts import Cuts, list_cuts, make_cuts
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
+from pymc_xbart.kernels.records import COLUMNS, CUTS
 
-NOWHERE = np.int32(
-    -1
-)  # of the type of GrowingTree's arrays: for another one, Numba would compile all scoring twice
+# Of the type of a tree's arrays: for another one, Numba would compile all scoring once more.
+NOWHERE = np.int32(-1)
 MAX_RANGE_DEPTH = 64  # nodes from this depth on look for their code range themselves
 
 
@@ -32,26 +39,32 @@ class Scratch(NamedTuple):
     buckets: Buckets  # (num_buckets,), for nodes that keep no sums
     stored: Buckets  # (places, p, num_buckets), for those that do
     cuts: Cuts
-    option_log_weight: (
-        np.ndarray
-    )  # (p + 1,) log-weight of splitting on each column, and of stopping
     # Codes between which the last scored node of each depth lies, per column. Depth first, the last
     # scored node one level up is always the parent.
     code_range: np.ndarray  # (MAX_RANGE_DEPTH + 1, p, 2) int32
 
 
+class Scores(NamedTuple):
+    """What can happen to a node: option k < num_considered is to split on column considered[k]."""
+
+    considered: np.ndarray  # (p,) int32, columns considered come first
+    num_considered: np.ndarray  # (1,) int64; the option of this number is to stop
+    log_weight: np.ndarray  # (p + 1,) float64, of the options
+    log_total: np.ndarray  # (1,) float64, log of the sum of the weights
+
+
 class Node(NamedTuple):
-    """A node that waits to be scored."""
+    """A node that waits to be scored. Places are positions in `Scratch.stored`, or NOWHERE."""
 
     start: int  # its slice of NodeRows
     stop: int
     depth: int
     sum_g: float
     sum_h: float
-    place: int  # where it keeps its sums among `Scratch.stored`; -1 if nowhere
+    place: int  # where it keeps its sums
     is_ready: bool  # its sums are there already
-    # where its sums are to be taken out of the parent's, which leaves the sibling's; -1 if nowhere
-    sibling_place: int
+    parent_place: int  # where those of its parent are, if its larger sibling's are to be derived
+    sibling_place: int  # where to put them
 
 
 def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch:
@@ -61,8 +74,17 @@ def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch
         make_buckets(size),
         make_buckets(num_stored(num_rows, num_columns, size), num_columns, size),
         make_cuts(size),
-        np.empty(num_columns + 1),
         np.empty((MAX_RANGE_DEPTH + 1, num_columns, 2), np.int32),
+    )
+
+
+def make_scores(num_columns: int) -> Scores:
+    """Allocate the scores of one node."""
+    return Scores(
+        np.empty(num_columns, np.int32),
+        np.empty(1, np.int64),
+        np.empty(num_columns + 1),
+        np.empty(1),
     )
 
 
@@ -75,15 +97,60 @@ def split_probability(prior, depth):
 
 
 @kernel
-def score_cuts(cuts, num_cuts, num_rows, sum_g, sum_h, table):
+def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
+    """Write the log-weights of what can happen to a node to `scores`.
+
+    Their sum is the node's evidence one split ahead. Nodes must come depth first, a smaller child
+    before its larger sibling. `rng` is used only if `choice` leaves out columns.
+    """
+    considered = scores.considered
+    log_weight = scores.log_weight
+    split = split_probability(prior, node.depth)
+    num_considered = draw_columns(choice, considered, rng) if split > 0.0 else 0
+    available = 0.0  # what prior weights are divided by
+    has_cuts = False
+    for k in range(num_considered):
+        v = considered[k]
+        weight = prior.split_weights[v]
+        log_weight[k] = -np.inf
+        if weight == 0.0:
+            continue
+        # The parent has looked at this column, too, if all nodes look at all columns.
+        is_on_record = num_considered == considered.size and 0 < node.depth < MAX_RANGE_DEPTH
+        start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
+        num_cuts = find_cuts(design, prior, table, rows, node, v, scratch)
+        if num_cuts > 0:
+            has_cuts = True
+            log_weight[k] = np.log(weight) + score_cuts(scratch.cuts, num_cuts, node, table)
+            if prior.cut_prior == COLUMNS:
+                log_weight[k] -= np.log(num_cuts)
+        if prior.cut_prior == CUTS:
+            available += weight * num_cuts
+        elif num_cuts > 0 or prior.cut_prior != COLUMNS:
+            available += weight
+    log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
+    if has_cuts:
+        log_weight[num_considered] += np.log1p(-split)
+        log_prior = np.log(split / available)
+        for k in range(num_considered):
+            log_weight[k] += log_prior
+    scores.num_considered[0] = num_considered
+    scores.log_total[0] = log_sum_exp(log_weight, num_considered + 1)
+
+
+@kernel
+def score_cuts(cuts, num_cuts, node, table):
     """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp."""
+    # Arrays are taken out of their records once: inside of loops Numba counts references each time.
     _, num_left, left_g, left_h, log_weight = cuts
+    sum_g = node.sum_g
     if table.is_uniform:
+        num_rows = np.uint32(node.stop - node.start)
         half_log = table.half_log
         gain = table.gain
         for k in range(num_cuts):
             left = num_left[k]
-            right = np.uint32(num_rows) - left
+            right = num_rows - left
             right_g = sum_g - left_g[k]
             log_weight[k] = (
                 half_log[left]
@@ -93,6 +160,7 @@ def score_cuts(cuts, num_cuts, num_rows, sum_g, sum_h, table):
             )
     else:
         leaf_var = table.leaf_var
+        sum_h = node.sum_h
         for k in range(num_cuts):
             right_g = sum_g - left_g[k]
             left_ratio = 1.0 + leaf_var * left_h[k]
@@ -106,53 +174,29 @@ def score_cuts(cuts, num_cuts, num_rows, sum_g, sum_h, table):
 
 
 @kernel
-def score_node(design, prior, table, rows, node, scratch):
-    """Write the log-weights of splitting on each column and of stopping to `option_log_weight`.
-
-    Nodes must come depth first, a smaller child before its larger sibling. Returns the log of the
-    sum of the weights, the node's evidence one split ahead.
-    """
-    num_columns = design.num_codes.size
-    log_weight = scratch.option_log_weight
-    split = split_probability(prior, node.depth)
-    available = 0.0
-    for v in range(num_columns):
-        log_weight[v] = -np.inf
-        if split == 0.0 or prior.split_weights[v] == 0.0:
-            continue
-        inherit_code_range(scratch.code_range, node.depth, v, design.num_codes)
-        num_cuts = find_cuts(design, prior, table, rows, node, v, scratch)
-        if num_cuts > 0:
-            available += prior.split_weights[v]
-            log_sum = score_cuts(
-                scratch.cuts, num_cuts, node.stop - node.start, node.sum_g, node.sum_h, table
-            )
-            log_weight[v] = np.log(prior.split_weights[v] / num_cuts) + log_sum
-    log_weight[num_columns] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
-    if available == 0.0:
-        return log_weight[num_columns]
-    log_weight[num_columns] += np.log1p(-split)
-    for v in range(num_columns):
-        log_weight[v] += np.log(split / available)
-    return log_sum_exp(log_weight, num_columns + 1)
-
-
-@kernel
 def draw_cut(design, prior, table, rows, node, v, scratch, rng):
-    """Code of a cut of column v, drawn by weight, in the node that was scored last."""
+    """Code of a cut of column v, drawn by weight, in a node that has been scored.
+
+    Its own children must not have been scored since.
+    """
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
     has_sums = node.place >= 0
-    scored = Node(
-        node.start, node.stop, node.depth, node.sum_g, node.sum_h, node.place, has_sums, NOWHERE
+    again = Node(
+        node.start,
+        node.stop,
+        node.depth,
+        node.sum_g,
+        node.sum_h,
+        node.place,
+        has_sums,
+        NOWHERE,
+        NOWHERE,
     )
-    num_cuts = find_cuts(design, prior, table, rows, scored, v, scratch)
-    log_total = score_cuts(
-        scratch.cuts, num_cuts, node.stop - node.start, node.sum_g, node.sum_h, table
-    )
-    return scratch.cuts.code[
-        draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
-    ]
+    num_cuts = find_cuts(design, prior, table, rows, again, v, scratch)
+    log_total = score_cuts(scratch.cuts, num_cuts, again, table)
+    drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
+    return scratch.cuts.code[drawn]
 
 
 @kernel
@@ -161,8 +205,11 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
     own = scratch.buckets
     if node.place >= 0:
         own = column_of(scratch.stored, node.place, v)
+    parent = own
     sibling = own
-    if node.sibling_place >= 0:
+    has_sibling = node.sibling_place >= 0
+    if has_sibling:
+        parent = column_of(scratch.stored, node.parent_place, v)
         sibling = column_of(scratch.stored, node.sibling_place, v)
     code_range = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), v]
     base, shift, first, last = sum_column(
@@ -174,7 +221,8 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
         table.is_uniform,
         node.is_ready,
         own,
-        node.sibling_place >= 0,
+        has_sibling,
+        parent,
         sibling,
     )
     if shift == 0 and node.place < 0:
@@ -203,10 +251,10 @@ def column_of(stored, place, v):
 
 
 @kernel
-def inherit_code_range(code_range, depth, v, num_codes):
+def start_code_range(code_range, depth, v, num_codes, is_on_record):
     """Take over the parent's code range in column v, or the whole column if it is not on record."""
     own = code_range[min(depth, MAX_RANGE_DEPTH), v]
-    if 0 < depth < MAX_RANGE_DEPTH:
+    if is_on_record:
         parent = code_range[depth - 1, v]
         own[0] = parent[0]
         own[1] = parent[1]

@@ -1,17 +1,24 @@
-"""One sweep: each tree regrown in turn, given the others (floor 0: NumPy and Numba only).
+"""One sweep: each tree replaced in turn, given the others (floor 0: NumPy and Numba only).
 
-He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees", without its
-draws of the noise variance and of the split weights, which belong to the model around the forest.
-Residuals enter through the gradient: when f moves by t under a quadratic log-likelihood, g moves by
--h t.
+He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees". Residuals enter
+through the gradient: when f moves by t under a quadratic log-likelihood, g moves by -h t.
 """
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
+from pymc_xbart.kernels.columns import ColumnChoice, all_columns
+from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace, draw_leaf_values, grow_from_root
-from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior, SweepInfo
+from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.noise import (
+    SideDraws,
+    count_splits,
+    no_side_draws,
+    redraw_noise,
+    redraw_weights,
+)
+from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
+from pymc_xbart.kernels.update import update_tree
 
 
 def sweep(
@@ -23,8 +30,12 @@ def sweep(
     prior: Prior,
     work: Workspace,
     rng: np.random.Generator,
+    *,
+    is_corrected: bool = False,
+    choice: ColumnChoice | None = None,
+    side: SideDraws | None = None,
 ) -> tuple[Forest, SweepInfo]:
-    """Regrow every tree once, without Metropolis-Hastings correction.
+    """Replace every tree once.
 
     Parameters
     ----------
@@ -39,33 +50,73 @@ def sweep(
         Scratch; contents undefined after.
     rng : numpy.random.Generator
         The only source of chance.
+    is_corrected : bool, default False
+        Whether each new tree must pass a Metropolis-Hastings test; if not, every tree is grown
+        anew. Needs all columns, and a `cut_prior` that is a prior: not `PAPER`.
+    choice : ColumnChoice, optional
+        Which columns a node considers; all of them by default.
+    side : SideDraws, optional
+        What is drawn after every tree; nothing by default. If column weights are, those of `choice`
+        are overwritten.
 
     Returns
     -------
     forest : Forest
     info : SweepInfo
     """
-    nodes, num_nodes, info = _sweep(forest, leaf_of_row, g.copy(), h, design, prior, work, rng)
-    return Forest(nodes.tree_start, *(array[:num_nodes].copy() for array in nodes[1:])), info
+    if choice is None:
+        choice = all_columns(design.num_codes.size)
+    if side is None:
+        side = no_side_draws()
+    nodes, info = _sweep(
+        forest,
+        leaf_of_row,
+        g.copy(),
+        h.copy(),
+        design,
+        prior,
+        choice,
+        side,
+        is_corrected,
+        work,
+        rng,
+    )
+    return trim(nodes), info
+
+
+def trim(forest: Forest) -> Forest:
+    """Copy the nodes that count, leaving out the room behind them."""
+    size = forest.tree_start[-1]
+    return Forest(forest.tree_start, *(array[:size].copy() for array in forest[1:]))
 
 
 @kernel
-def _sweep(forest, leaf_of_row, g, h, design, prior, work, rng):
-    """See `sweep`; g is overwritten, and only the first `num_nodes` nodes of the forest count."""
+def _sweep(forest, leaf_of_row, g, h, design, prior, choice, side, is_corrected, work, rng):
+    """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     new = empty_forest(num_trees, 2 * forest.column.size)
-    info = SweepInfo(np.empty(num_trees, np.int32), np.empty(num_trees, np.int32))
-    for tree in range(num_trees):
-        leaf = leaf_of_row[tree]
-        take_out(forest.value, forest.tree_start[tree], leaf, g, h)
-        num_nodes = grow_from_root(g, h, design, prior, table, work, rng)
-        draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
-        record_leaves(work.tree, num_nodes, work.rows, leaf)
-        put_in(work.tree.value, leaf, g, h)
-        new = append_tree(new, tree, work.tree, num_nodes)
-        describe(work.tree, num_nodes, tree, info)
-    return new, new.tree_start[num_trees], info
+    info = empty_info(num_trees)
+    for index in range(num_trees):
+        start = forest.tree_start[index]
+        leaf = leaf_of_row[index]
+        take_out(forest.value, start, leaf, g, h)
+        tree, num_nodes, is_accepted = update_tree(
+            forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng
+        )
+        put_in(tree, leaf, g, h)
+        new = append_tree(new, index, tree, num_nodes)
+        describe(tree, num_nodes, is_accepted, index, info)
+        if side.draws_weights:
+            count_splits(forest, start, forest.tree_start[index + 1], -1, side.split_counts)
+            count_splits(
+                new, new.tree_start[index], new.tree_start[index + 1], 1, side.split_counts
+            )
+            redraw_weights(choice.weights, side.split_counts, rng)
+        if side.draws_noise:
+            redraw_noise(g, h, side, rng)
+            table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    return new, info
 
 
 @kernel
@@ -76,30 +127,29 @@ def take_out(value, tree_start, leaf, g, h):
 
 
 @kernel
-def put_in(value, leaf, g, h):
+def put_in(tree, leaf, g, h):
     """Move g from the forest without one tree to the forest with its successor."""
     for i in range(g.size):
-        g[i] -= h[i] * value[leaf[i]]
+        g[i] -= h[i] * tree[leaf[i]]["value"]
 
 
 @kernel
-def record_leaves(tree, num_nodes, rows, leaf):
-    """Write each row's leaf to `leaf` (n,)."""
-    row = rows.row
-    for node in range(num_nodes):
-        if tree.column[node] == NO_COLUMN:
-            for i in range(POSITION_DTYPE(tree.start[node]), POSITION_DTYPE(tree.stop[node])):
-                leaf[row[i]] = node
+def empty_info(num_trees):
+    """Info of a sweep that has not begun."""
+    return SweepInfo(
+        np.empty(num_trees, np.int32), np.empty(num_trees, np.int32), np.empty(num_trees, np.bool_)
+    )
 
 
 @kernel
-def describe(tree, num_nodes, index, info):
+def describe(tree, num_nodes, is_accepted, index, info):
     """Write what a reader may want to know of a tree to `info`."""
     depth = 0
     for node in range(num_nodes):
-        depth = max(depth, tree.depth[node])
+        depth = max(depth, tree[node]["depth"])
     info.num_leaves[index] = (num_nodes + 1) // 2
     info.depth[index] = depth
+    info.accepted[index] = is_accepted
 
 
 @kernel
@@ -123,18 +173,16 @@ def append_tree(forest, index, tree, num_nodes):
         larger = empty_forest(forest.tree_start.size - 1, 2 * stop)
         for i in range(index + 1):
             larger.tree_start[i] = forest.tree_start[i]
-        copy_nodes(forest, larger, np.int64(0), start)
+        for node in range(start):
+            larger.column[node] = forest.column[node]
+            larger.cut[node] = forest.cut[node]
+            larger.left[node] = forest.left[node]
+            larger.value[node] = forest.value[node]
         forest = larger
-    copy_nodes(tree, forest, start, num_nodes)
+    for node in range(num_nodes):
+        forest.column[start + node] = tree[node]["column"]
+        forest.cut[start + node] = tree[node]["cut"]
+        forest.left[start + node] = tree[node]["left"]
+        forest.value[start + node] = tree[node]["value"]
     forest.tree_start[index + 1] = stop
     return forest
-
-
-@kernel
-def copy_nodes(source, target, target_start, num_nodes):
-    """Copy the first nodes of a tree or forest to a place in another forest."""
-    for node in range(num_nodes):
-        target.column[target_start + node] = source.column[node]
-        target.cut[target_start + node] = source.cut[node]
-        target.left[target_start + node] = source.left[node]
-        target.value[target_start + node] = source.value[node]

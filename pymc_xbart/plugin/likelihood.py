@@ -108,6 +108,8 @@ class Likelihood:
         ------
         NotImplementedError
             Naming the variables at fault.
+        ValueError
+            If shapes don't fit, as where data has another number of rows than X.
         pymc.exceptions.SamplingError
             If the gradient or the curvature is not finite at `point`.
         """
@@ -115,8 +117,11 @@ class Likelihood:
             return
         rv = self._model[self._forest]
         f = np.asarray(point[self._model.rvs_to_values[rv].name], dtype=np.float64)
-        for row in range(f[..., 0].size):
-            self._finite(self._function, f, point, row)
+        try:
+            for row in range(f[..., 0].size):
+                self._finite(self._function, f, point, row)
+        except (AssertionError, ValueError) as error:  # what PyTensor raises where shapes don't fit
+            raise ValueError(self._misfit(f, error)) from error
         inputs = forest_inputs(rv)
         probes = draw_probes(self._function, f, inputs.mu, inputs.sigma, point, rng)
         problem = find_problem(self._function, probes)
@@ -166,6 +171,15 @@ class Likelihood:
                 "offsets, group effects, weights and multipliers are all welcome."
             )
         return self._negative(names)
+
+    def _misfit(self, f: NDArray[Any], error: Exception) -> str:
+        cause = str(error).partition("\n")[0].rstrip(".")
+        return (
+            f"The log-probability of {_listed(self.names)} can't be evaluated where the forest "
+            f"{self._forest!r} has shape {f.shape}: {cause}. What f meets in the model needs one "
+            "entry for each row of X; index f, as in f[rows], where there are data for some rows "
+            "only."
+        )
 
     def _negative(self, names: Any) -> str:
         return (

@@ -1,5 +1,7 @@
 """Data to try kernels on: random small cases with every kind of column."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from tests.helpers import inside, slow
@@ -10,7 +12,7 @@ COLUMN_KINDS = {
     "many ties": lambda rng, n: np.round(rng.standard_normal(n), 1),
     "0/1": lambda rng, n: rng.integers(0, 2, n).astype(float),
     "rare level": lambda rng, n: (np.arange(n) == rng.integers(n)).astype(float),
-    "constant": lambda rng, n: np.full(n, 3.0),
+    "constant": lambda _, n: np.full(n, 3.0),
     "skewed": lambda rng, n: np.exp(5 * rng.standard_normal(n)),
 }
 
@@ -68,7 +70,7 @@ def count_trees(forest):
     # Children are numbered as a tree grows, so columns and cuts alone tell trees apart.
     key = np.column_stack([forest.column, forest.cut])
     first, counts = {}, {}
-    for tree, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for tree, (start, stop) in enumerate(pairwise(bounds)):
         name = key[start:stop].tobytes()
         first.setdefault(name, tree)
         counts[name] = counts.get(name, 0) + 1
@@ -77,4 +79,5 @@ def count_trees(forest):
 
 def same_forest(forest, other):
     """Whether two forests agree to the last bit."""
-    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(forest, other, strict=True))
+    pairs = list(zip(forest, other, strict=True))
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)

@@ -18,9 +18,7 @@ def check_forest(forest, leaf_of_row, design, prior, X=None):
     for tree, leaf in enumerate(leaf_of_row):
         start, stop = forest.tree_start[tree : tree + 2]
         nodes = slice(start, stop)
-        check_tree(
-            forest.column[nodes], forest.cut[nodes], forest.left[nodes], forest.value[nodes], leaf, design, prior
-        )
+        check_tree(*(array[nodes] for array in forest[1:]), leaf, design, prior)
     _check_routes(forest, leaf_of_row, design, X)
 
 

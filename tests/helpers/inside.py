@@ -8,16 +8,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels import Design, Forest, Prior, Workspace, encode, make_workspace
+from pymc_xbart.kernels import (
+    Design,
+    Prior,
+    Workspace,
+    all_columns,
+    encode,
+    make_workspace,
+    stump_forest,
+)
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import draw_leaf_value, log_evidence, tabulate_evidence
-from pymc_xbart.kernels.grow import draw_leaf_values, grow_from_root
-from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
+from pymc_xbart.kernels.grow import build_tree
+from pymc_xbart.kernels.histogram import bucket_shift, make_buckets, num_buckets
 from pymc_xbart.kernels.partition import gather_rows, partition_rows
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, find_cuts, score_cuts, score_node
 from pymc_xbart.kernels.score import Node as ScoredNode
-from pymc_xbart.kernels.sweep import append_tree, empty_forest
+from pymc_xbart.kernels.sweep import append_tree, empty_forest, trim
+from pymc_xbart.kernels.tree import draw_leaf_values
 from tests.helpers import slow
 
 __all__ = ["bucket_shift", "draw_leaf_value", "log_evidence", "num_buckets"]
@@ -97,6 +106,13 @@ def make_case(X, g=None, h=None, **prior_fields):
     return Case(X, encode(X), prior, g, h, make_workspace(n, p, prior.num_cutpoints))
 
 
+def without_stored_sums(case):
+    """The same case, with scratch in which no node can leave its sums to a child."""
+    scratch = case.work.scratch
+    nowhere = make_buckets(0, case.num_columns, scratch.buckets.g.size)
+    return case._replace(work=case.work._replace(scratch=scratch._replace(stored=nowhere)))
+
+
 def table_of(case):
     return tabulate_evidence(case.prior.leaf_var, case.h, case.work.half_log, case.work.gain)
 
@@ -123,10 +139,11 @@ def rows_of(case, node):
 
 
 def scored(node):
-    """The node as scoring wants it: it keeps no sums of its own, and has no sibling to leave some to."""
-    # Counts come as int32, as within `grow_from_root`: other types would be compiled anew.
+    """The node as scoring wants it: with sums of its own only, kept nowhere."""
+    # Counts come as int32, as within `build_tree`: other types would be compiled anew.
     counts = map(np.int32, (node.start, node.stop, node.depth))
-    return ScoredNode(*counts, node.sum_g, node.sum_h, np.int32(-1), False, np.int32(-1))
+    nowhere = np.int32(-1)
+    return ScoredNode(*counts, node.sum_g, node.sum_h, nowhere, False, nowhere, nowhere)
 
 
 def cuts_of(case, node, column, code_range=None):
@@ -145,24 +162,29 @@ def cuts_of(case, node, column, code_range=None):
 
 def score(case, node):
     """Log-weights of splitting on each column and, last, of stopping; and the log of their sum."""
-    scratch = case.work.scratch
-    log_total = score_node(
-        case.design, case.prior, table_of(case), case.work.rows, scored(node), scratch
+    scores = case.work.scores
+    score_node(
+        case.design,
+        case.prior,
+        table_of(case),
+        all_columns(case.num_columns),
+        case.work.rows,
+        scored(node),
+        case.work.scratch,
+        scores,
+        np.random.default_rng(0),  # not used where all columns are considered
     )
-    return scratch.option_log_weight.copy(), log_total
+    num_considered = scores.num_considered[0]
+    log_weights = np.full(case.num_columns + 1, -np.inf)
+    log_weights[scores.considered[:num_considered]] = scores.log_weight[:num_considered]
+    log_weights[-1] = scores.log_weight[num_considered]
+    return log_weights, scores.log_total[0]
 
 
 def log_weights_of_cuts(case, node, cuts):
     """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
     scratch = case.work.scratch
-    log_total = score_cuts(
-        scratch.cuts,
-        len(cuts),
-        np.int32(node.stop - node.start),
-        node.sum_g,
-        node.sum_h,
-        table_of(case),
-    )
+    log_total = score_cuts(scratch.cuts, len(cuts), scored(node), table_of(case))
     return scratch.cuts.log_weight[: len(cuts)].copy(), log_total
 
 
@@ -213,23 +235,50 @@ def tree_log_prob(case, tree):
     return float(total)
 
 
+def enumerate_law(case, node=None):
+    """Log-probability of every tree that can grow from a node, with the scores it is drawn from.
+
+    Nodes are scored depth first, as while a tree grows.
+    """
+    node = open_root(case) if node is None else node
+    log_weights, log_total = score(case, node)
+    law = {slow.LEAF: float(log_weights[-1] - log_total)}
+    for column in np.flatnonzero(log_weights[:-1] > -np.inf).tolist():
+        cuts, _ = cuts_of(case, node, column)
+        cut_log_weights, cut_log_total = log_weights_of_cuts(case, node, cuts)
+        for cut, cut_log_weight in zip(cuts, cut_log_weights, strict=True):
+            log_prob = log_weights[column] - log_total + cut_log_weight - cut_log_total
+            left, right, last_left = divide(case, node, column, cut.code)
+            left_law, right_law = enumerate_law(case, left), enumerate_law(case, right)
+            for left_tree, left_log_prob in left_law.items():
+                for right_tree, right_log_prob in right_law.items():
+                    tree = (column, int(last_left), left_tree, right_tree)
+                    law[tree] = float(log_prob + left_log_prob + right_log_prob)
+    return law
+
+
 def grow_trees(case, num_trees, rng):
     """Trees grown from the root, all for the same g and h, with leaf values, as one `Forest`."""
-    forest, num_nodes = _grow_trees(
-        case.g, case.h, case.design, case.prior, case.work, num_trees, rng
+    choice = all_columns(case.num_columns)
+    stump = stump_forest(1)
+    return trim(
+        _grow_trees(
+            stump, case.g, case.h, case.design, case.prior, choice, case.work, num_trees, rng
+        )
     )
-    return Forest(forest.tree_start, *(array[:num_nodes] for array in forest[1:]))
 
 
 @kernel
-def _grow_trees(g, h, design, prior, work, num_trees, rng):
+def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     forest = empty_forest(num_trees, 16 * num_trees)
-    for tree in range(num_trees):
-        num_nodes = grow_from_root(g, h, design, prior, table, work, rng)
+    for index in range(num_trees):
+        num_nodes, _ = build_tree(
+            stump, 0, False, False, work.tree, g, h, design, prior, table, choice, work, rng
+        )
         draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
-        forest = append_tree(forest, tree, work.tree, num_nodes)
-    return forest, forest.tree_start[num_trees]
+        forest = append_tree(forest, index, work.tree, num_nodes)
+    return forest
 
 
 def tabulated_evidence(case, count, sum_g):

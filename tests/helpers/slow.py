@@ -146,7 +146,8 @@ def node_options(problem, rows, depth):
             options[option] += evidence(rows)
         else:
             v, cut = option
-            options[option] += sum(evidence(side) for side in partition(problem.codes[v], cut, rows))
+            left, right = partition(problem.codes[v], cut, rows)
+            options[option] += evidence(left) + evidence(right)
     return options
 
 
@@ -211,20 +212,17 @@ def leaf_of(forest, tree, goes_left):
 
 def route(forest, codes):
     """Leaf of each row in each tree, (num_trees, n)."""
-    num_trees = forest.tree_start.size - 1
-    return np.array(
-        [
-            [leaf_of(forest, t, lambda v, k, i=i: codes[v, i] <= forest.cut[k]) for i in range(codes.shape[1])]
-            for t in range(num_trees)
-        ]
-    ).reshape(num_trees, codes.shape[1])
+    num_trees, num_rows = forest.tree_start.size - 1, codes.shape[1]
+    leaf = np.empty((num_trees, num_rows), int)
+    for tree, i in np.ndindex(num_trees, num_rows):
+        leaf[tree, i] = leaf_of(forest, tree, lambda v, k, i=i: codes[v, i] <= forest.cut[k])
+    return leaf
 
 
 def forest_values(forest, leaf_of_row):
     """Sum over trees of each row's leaf value."""
-    return sum(
-        forest.value[start + leaf] for start, leaf in zip(forest.tree_start[:-1], leaf_of_row, strict=True)
-    )
+    starts = forest.tree_start[:-1]
+    return sum(forest.value[k + leaf] for k, leaf in zip(starts, leaf_of_row, strict=True))
 
 
 def as_tree(forest, tree, node=0):
@@ -249,8 +247,8 @@ def replay_sweep(problem, forest, leaf_of_row, new_forest, rng):
     choice among options a point drawn anew within the chosen option's share of [0, 1]. Whatever the
     data, the uniforms are then independent and uniform, over trees, nodes and sweeps.
 
-    `problem.g` is taken at the sum of the trees of `forest`; `leaf_of_row` (num_trees, n) is that of
-    `forest`.
+    `problem.g` is taken at the sum of the trees of `forest`, whose leaves `leaf_of_row`
+    (num_trees, n) names.
 
     Returns
     -------
@@ -270,8 +268,8 @@ def replay_sweep(problem, forest, leaf_of_row, new_forest, rng):
             choice = STOP if v == -1 else (v, cut)
             choices.append(_uniform_of_choice(node_options(others, rows, depth), choice, rng))
             if choice is STOP:
-                mean, var = leaf_posterior(g[index], problem.h[index], problem.prior.leaf_var)
-                new_value[index] = new_forest.value[start + node]
+                mean, var = leaf_posterior(g[rows], problem.h[rows], problem.prior.leaf_var)
+                new_value[rows] = new_forest.value[start + node]
                 values.append(normal_cdf((new_forest.value[start + node] - mean) / math.sqrt(var)))
             else:
                 left_child = int(new_forest.left[start + node])

@@ -67,7 +67,7 @@ def test_sums_on_the_left_of_each_cut_add_up(rng):
         pytest.param([0] + [1] * 49, 1, 1, [1], id="nor one at the other end"),
         pytest.param([0] * 25 + [1] * 25, 10, 1, [25], id="a 0/1 column has its cut"),
         pytest.param([7] * 12, 10, 1, [], id="a constant column has none"),
-        pytest.param([1] * 6 + [2, 3, 4, 5, 6, 7], 2, 1, [6, 10], id="a tie passes j = 5 at 6 rows"),
+        pytest.param([1] * 6 + [2, 3, 4, 5, 6, 7], 2, 1, [6, 10], id="a tie passes j = 5"),
         pytest.param([1] * 12 + [2, 3, 4, 5], 3, 1, [12], id="a tie passes 4, 8 and 12 at once"),
         pytest.param([1] * 4 + [2] * 4 + [3] * 4, 1, 1, [4], id="8 of 12 do not reach j = 10"),
         pytest.param([3], 5, 1, [], id="one row"),
@@ -89,9 +89,8 @@ def test_worked_examples(column, num_cutpoints, min_samples_leaf, left_counts):
 
 def test_cuts_do_not_depend_on_the_response(rng):
     for case in cases.cases(rng, 50):
-        other = inside.make_case(
-            case.X, rng.standard_normal(case.num_rows), cases.random_h(rng, case.num_rows), **case.prior._asdict()
-        )
+        g, h = rng.standard_normal(case.num_rows), cases.random_h(rng, case.num_rows)
+        other = inside.make_case(case.X, g, h, **case.prior._asdict())
         for v in range(case.num_columns):
             rows = some_rows(rng, case.num_rows)
             assert named_cuts(case, rows, v) == named_cuts(other, rows, v)
@@ -116,10 +115,9 @@ def test_the_wide_case_has_more_codes_than_buckets(wide):
 
 @pytest.mark.parametrize("num_cutpoints", [1, 2, 3, 7])
 @pytest.mark.parametrize("min_samples_leaf", [1, 40])
-def test_cuts_are_those_of_the_rule_where_codes_share_buckets(wide, num_cutpoints, min_samples_leaf):
-    case = wide._replace(
-        prior=wide.prior._replace(num_cutpoints=num_cutpoints, min_samples_leaf=min_samples_leaf)
-    )
+def test_cuts_where_codes_share_buckets(wide, num_cutpoints, min_samples_leaf):
+    fields = {"num_cutpoints": num_cutpoints, "min_samples_leaf": min_samples_leaf}
+    case = wide._replace(prior=wide.prior._replace(**fields))
     rows = np.arange(case.num_rows)
     for v in range(case.num_columns):
         assert named_cuts(case, rows, v) == expected_cuts(case, rows, v)

@@ -1,0 +1,74 @@
+"""What the paper's algorithm draws beside trees (floor 0: NumPy and Numba only).
+
+After every tree, He, Yalov & Hahn (2019, algorithm "Accelerated Bayesian Additive Regression
+Trees") draw the noise variance of a Normal likelihood from its inverse gamma conditional, and the
+weights by which columns are drawn from a Dirichlet law with parameters 1 + number of splits on each
+column. Inside a PyMC model both are the model's business, and a sweep draws neither.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.records import NO_COLUMN
+
+
+class SideDraws(NamedTuple):
+    """Whether, and from what, a sweep draws noise variance and column weights after every tree."""
+
+    draws_noise: bool
+    noise_var: np.ndarray  # (1,) float64, overwritten
+    # Prior of the noise variance: inverse gamma with shape / 2 and rate / 2. (The paper prints
+    # N + alpha and r'r + eta without the halves.)
+    noise_shape: float
+    noise_rate: float
+    draws_weights: bool
+    split_counts: np.ndarray  # (p,) int64, splits of the forest on each column; overwritten
+
+
+def no_side_draws() -> SideDraws:
+    """Draw trees only."""
+    return SideDraws(False, np.ones(1), 1.0, 1.0, False, np.zeros(0, np.int64))
+
+
+@kernel
+def redraw_noise(g, h, side, rng):
+    """Draw the noise variance given the residuals, and put g and h (n,) on its scale.
+
+    With residual r and observation weight q, g = q r / variance and h = q / variance, so that
+    sum q r^2 = variance * sum g^2 / h. Rows without weight count for nothing.
+    """
+    num_rows = 0
+    scaled_sum = 0.0
+    for i in range(g.size):
+        if h[i] > 0.0:
+            num_rows += 1
+            scaled_sum += g[i] * g[i] / h[i]
+    old = side.noise_var[0]
+    rate = 0.5 * (side.noise_rate + old * scaled_sum)
+    new = rate / rng.standard_gamma(0.5 * (side.noise_shape + num_rows))
+    ratio = old / new
+    for i in range(g.size):
+        g[i] *= ratio
+        h[i] *= ratio
+    side.noise_var[0] = new
+
+
+@kernel
+def count_splits(forest, start, stop, sign, split_counts):
+    """Add `sign` to the count of a column for every split on it in one tree."""
+    for node in range(start, stop):
+        if forest.column[node] != NO_COLUMN:
+            split_counts[forest.column[node]] += sign
+
+
+@kernel
+def redraw_weights(weights, split_counts, rng):
+    """Draw column weights (p,) from their Dirichlet law. Overwrites `weights`."""
+    total = 0.0
+    for v in range(weights.size):
+        weights[v] = rng.standard_gamma(1.0 + split_counts[v])
+        total += weights[v]
+    for v in range(weights.size):
+        weights[v] /= total

@@ -1,0 +1,77 @@
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from pymc_xbart import kernels
+from pymc_xbart.kernels.decorator import kernel
+
+PACKAGE = Path(kernels.__file__).parents[1]
+
+SWEEP_ONCE = """
+import numpy as np
+from pymc_xbart import kernels
+
+rng = np.random.default_rng(1)
+design = kernels.encode(rng.standard_normal((20, 2)))
+prior = kernels.Prior(0.95, 1.25, 1.0, np.ones(2), 10, 1, 5)
+f = np.ones(20)
+kernels.forest_values(kernels.stump_forest(3), np.zeros((3, 20), np.int32), f)
+assert not f.any()
+assert kernels.__file__ == {file!r}, kernels.__file__
+cache = getattr(kernels.forest_values, "_cache", None)
+print(type(cache).__name__)
+"""
+
+
+def run(folder, code, **environment):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The package in a folder of its own, and code that runs a kernel of it."""
+    copy = tmp_path / "site" / "pymc_xbart"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "site", SWEEP_ONCE.format(file=str(copy / "kernels" / "__init__.py"))
+
+
+def test_kernels_run_where_nothing_can_be_cached(installed):
+    folder, code = installed
+    # A file where a folder should be: nobody can write there, not even the superuser.
+    (folder / "pymc_xbart" / "kernels" / "__pycache__").write_text("")
+    nowhere = str(folder / "pymc_xbart" / "py.typed" / "nowhere")
+    homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "IPYTHONDIR"), nowhere)
+    result = run(folder, code, PYTHONDONTWRITEBYTECODE="1", **homes)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() in {"NullCache", "NoneType"}  # the latter without compilation
+
+
+def test_kernels_are_cached_where_they_can_be(installed, tmp_path):
+    folder, code = installed
+    result = run(folder, code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() in {"FunctionCache", "NoneType"}
+    if not numba.config.DISABLE_JIT:
+        assert list((tmp_path / "cache").rglob("*.nbc"))
+
+
+def test_other_errors_of_compilation_are_not_swallowed(monkeypatch):
+    def refuse(**_options):
+        msg = "something else is wrong"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(numba, "njit", refuse)
+    with pytest.raises(RuntimeError, match="something else"):
+        kernel(len)
