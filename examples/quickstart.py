@@ -200,7 +200,10 @@ def print_comparison(forest: Fit, linear: Fit, pupils: Pupils, seed: int) -> str
     else:
         which = "better than" if gain > 0 else "worse than"
     verdict = f"The forest predicts held-out pupils {which} the linear model"
-    print(f"{verdict}:\nits RMSE is lower by {gain:.3f}, with a standard error of {error:.3f}.")
+    side = "lower" if gain > 0 else "higher"
+    print(
+        f"{verdict}:\nits RMSE is {side} by {abs(gain):.3f}, with a standard error of {error:.3f}."
+    )
     return f"{verdict}: RMSE {rmse[0]:.3f} and {rmse[1]:.3f} sd"
 
 
@@ -262,9 +265,7 @@ def plot_schools(ax, forest: Fit, linear: Fit) -> None:
     ax.set_yticks([])
     ax.set_ylabel(f"{len(mean)} schools, sorted")
     ax.set_xlabel("school intercept (standard deviations of the exam result)")
-    ax.set_title(
-        f"{apart.sum()} of {len(mean)} schools are better or worse than pupils' data predict"
-    )
+    ax.set_title(f"{apart.sum()} of {len(mean)} schools lie clearly above or below expectation")
     ax.legend(loc="lower right", frameon=False)
 
 
