@@ -6,7 +6,7 @@ checked one floor up.
 """
 
 from pymc_xbart.kernels.codes import cut_values, encode
-from pymc_xbart.kernels.columns import ColumnChoice, all_columns
+from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.prior import draw_prior_forest
@@ -23,7 +23,7 @@ __all__ = [
     "SideDraws",
     "SweepInfo",
     "Workspace",
-    "all_columns",
+    "column_choice",
     "cut_values",
     "draw_prior_forest",
     "encode",

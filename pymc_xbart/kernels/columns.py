@@ -2,6 +2,10 @@
 
 He, Yalov & Hahn (2019, "Sparse Proposal Distribution") draw `mtry` columns before each split, one
 after the other and without replacement, with probabilities proportional to weights w.
+
+A Metropolis-Hastings correction has to compare two trees under the same columns. There the columns
+are drawn once for a tree that is to be replaced: those that it splits on, and every other one
+independently with probability mtry / p.
 """
 
 from typing import NamedTuple
@@ -9,18 +13,72 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.records import NO_COLUMN
 
 
 class ColumnChoice(NamedTuple):
-    """How many of the p columns a node considers, and with which weights they are drawn."""
+    """How a node comes by the columns that it considers, of p."""
 
-    mtry: int  # at most p; p considers all, whatever the weights
-    weights: np.ndarray  # (p,) float64, >= 0
+    mtry: int  # at most p; p considers all of them
+    weights: np.ndarray  # (p,) float64, >= 0, for drawing them anew in each node
+    is_per_tree: bool  # all nodes of a tree consider the first `subset_size` columns of `subset`
+    subset: np.ndarray  # (p,) int32
+    subset_size: np.ndarray  # (1,) int64
 
 
-def all_columns(num_columns: int) -> ColumnChoice:
-    """Consider every column in every node."""
-    return ColumnChoice(num_columns, np.ones(num_columns))
+def column_choice(
+    num_columns: int,
+    mtry: int | None = None,
+    weights: np.ndarray | None = None,
+    *,
+    is_per_tree: bool = False,
+) -> ColumnChoice:
+    """Consider all of p columns, or about `mtry` of them.
+
+    Parameters
+    ----------
+    num_columns : int
+    mtry : int, optional
+        p by default.
+    weights : ndarray of shape (p,), optional
+        Equal by default. Not used where columns are drawn once for each tree.
+    is_per_tree : bool, default False
+        Draw columns once for each tree, as a correction needs it if `mtry` is below p.
+    """
+    return ColumnChoice(
+        num_columns if mtry is None else mtry,
+        np.ones(num_columns) if weights is None else np.array(weights, np.float64),
+        is_per_tree,
+        np.arange(num_columns, dtype=np.int32),
+        np.full(1, num_columns, np.int64),
+    )
+
+
+@kernel
+def is_shared(choice):
+    """Whether all nodes of a tree consider the same columns."""
+    return choice.is_per_tree or choice.mtry >= choice.weights.size
+
+
+@kernel
+def draw_subset(forest, start, stop, choice, rng):
+    """Draw the columns for all trees that may replace the one at nodes start..stop of a forest."""
+    subset = choice.subset
+    num_columns = subset.size
+    if choice.mtry >= num_columns:
+        return
+    for v in range(num_columns):
+        subset[v] = rng.random() * num_columns < choice.mtry
+    for node in range(start, stop):
+        if forest.column[node] != NO_COLUMN:
+            subset[forest.column[node]] = 1
+    # Flags become a list, which never overtakes them.
+    size = 0
+    for v in range(num_columns):
+        if subset[v] == 1:
+            subset[size] = v
+            size += 1
+    choice.subset_size[0] = size
 
 
 @kernel
@@ -29,12 +87,14 @@ def draw_columns(choice, considered, rng):
 
     Returns how many there are: `mtry`, or fewer if fewer have a positive weight.
     """
-    mtry, weights = choice
+    if is_shared(choice):
+        for k in range(choice.subset_size[0]):
+            considered[k] = choice.subset[k]
+        return choice.subset_size[0]
+    weights = choice.weights
     for v in range(considered.size):
         considered[v] = v
-    if mtry >= considered.size:
-        return considered.size
-    for k in range(mtry):
+    for k in range(choice.mtry):
         total = 0.0
         for j in range(k, considered.size):
             total += weights[considered[j]]
@@ -50,4 +110,4 @@ def draw_columns(choice, considered, rng):
                 if remaining < 0.0:
                     break
         considered[k], considered[drawn] = considered[drawn], considered[k]
-    return mtry
+    return choice.mtry

@@ -123,3 +123,14 @@ def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
             if num_legal > enough:
                 return False
     return True
+
+
+@kernel
+def is_varied(codes, rows, start, stop):
+    """Whether the rows `rows[start:stop]` have more than one code, mostly seen in the first few."""
+    row = rows.row
+    first = codes[row[start]]
+    for i in range(start + 1, stop):  # noqa: SIM110 (Numba has no any())
+        if codes[row[i]] != first:
+            return True
+    return False

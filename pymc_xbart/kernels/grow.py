@@ -10,21 +10,23 @@ structure, because a Metropolis-Hastings correction has to decide between two st
 
 With M(node) the sum of a node's weights and e the evidence of a leaf, a tree's posterior is
 
-    log w = sum over nodes of log M(node) - sum over split nodes of [e(left) + e(right)]
+    log w = sum over nodes of log M(node)
+            - sum over split nodes of [e(left) + e(right) - log(A_S / A)]
 
-above the logarithm of the density with which growing proposes it, up to a constant.
+above the logarithm of the density with which growing proposes it, up to a constant. A is the sum of
+the split weights of all columns with cuts in the node, and A_S of those that are considered.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.columns import is_shared
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import NodeRows
 from pymc_xbart.kernels.partition import gather_rows
-from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.kernels.score import (
     Scores,
     Scratch,
@@ -53,6 +55,7 @@ class Workspace(NamedTuple):
     scratch: Scratch
     scores: Scores  # of the node scored last
     root_scores: Scores  # of the root, for all trees over the same g and h
+    used: np.ndarray  # (p,) bool, columns
     half_log: np.ndarray  # (n + 1,) float64, see EvidenceTable
     gain: np.ndarray  # (n + 1,) float64
 
@@ -72,9 +75,18 @@ def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Works
         make_scratch(num_rows, num_columns, num_cutpoints),
         make_scores(num_columns),
         make_scores(num_columns),
+        np.empty(num_columns, np.bool_),
         np.empty(num_rows + 1),
         np.empty(num_rows + 1),
     )
+
+
+class Built(NamedTuple):
+    """What is known of a tree once it has been built."""
+
+    num_nodes: int
+    log_w: float  # see the head of this file
+    log_density: float  # of growing this structure from the root, leaf values apart
 
 
 @kernel
@@ -97,22 +109,21 @@ def build_tree(
     g, h : (n,) float64
         Of the forest without the tree.
     choice : ColumnChoice
-        All columns, if the tree is given.
+        The same for all nodes, and with all columns of the tree, if it is given.
 
     Returns
     -------
-    num_nodes : int
-    log_w : float
+    Built
     """
     rows = work.rows
     num_places = work.scratch.stored.num_rows.shape[0]
     min_rows = work.scratch.buckets.num_rows.size
     sum_g, sum_h = gather_rows(g, h, rows)
     add_node(tree, np.int64(0), np.int32(0), np.int32(g.size), np.int32(0), sum_g, sum_h)
-    # Sums can be handed on only if all nodes consider the same columns.
-    if num_places > 0 and choice.mtry >= design.num_codes.size:
+    if num_places > 0 and is_shared(choice):  # else a child may need sums that its parent lacks
         tree[0]["place"] = 0
     log_w = 0.0
+    log_density = 0.0
     # np.int64, because Numba would compile all that follows for the literal 1 as well.
     num_nodes = np.int64(1)
     work.stack[0] = 0
@@ -126,34 +137,48 @@ def build_tree(
             score_node(design, prior, table, choice, rows, node, work.scratch, scores, rng)
         log_w += scores.log_total[0]
         if is_given:
-            v = forest.column[start + index]
+            option = option_of(forest.column[start + index], scores)
             cut = forest.cut[start + index]
             left = np.int64(forest.left[start + index])
         else:
-            v = draw_column(scores, rng)
+            option = draw_option(scores, rng)
             cut = np.int32(0)
             left = num_nodes
-            if v >= 0:
-                cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
-        if v < 0:
+        log_density += scores.log_weight[option] - scores.log_total[0]
+        if option == scores.num_considered[0]:
             continue
+        v = scores.considered[option]
+        if not is_given:
+            cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
         split_node(tree, index, left, v, cut, design.codes[v], rows, work.spare)
-        log_w -= evidence_of_children(tree, index, table.leaf_var)
+        evidence = evidence_of_children(tree, index, table.leaf_var)
+        log_w -= evidence - scores.log_share[0]
+        log_density += evidence - scores.log_evidence[option]
         larger, smaller = order_children(tree, index, num_places, min_rows)
         # The smaller child first, and depth first: scoring relies on it.
         work.stack[num_waiting] = larger
         work.stack[num_waiting + 1] = smaller
         num_waiting += 2
         num_nodes += 2
-    return num_nodes, log_w
+    return Built(num_nodes, log_w, log_density)
 
 
 @kernel
-def draw_column(scores, rng):
-    """Draw the column that a node splits on; NO_COLUMN if it stops."""
+def option_of(column, scores):
+    """Option that a given tree has taken in a node: to split on `column`, or to stop."""
     num_considered = scores.num_considered[0]
-    option = draw_from_log_weights(scores.log_weight, num_considered + 1, scores.log_total[0], rng)
-    return scores.considered[option] if option < num_considered else np.int32(NO_COLUMN)
+    for k in range(num_considered):
+        if scores.considered[k] == column:
+            return k
+    return num_considered
+
+
+@kernel
+def draw_option(scores, rng):
+    """Draw what happens to a node."""
+    return draw_from_log_weights(
+        scores.log_weight, scores.num_considered[0] + 1, scores.log_total[0], rng
+    )
 
 
 @kernel

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.columns import draw_columns
-from pymc_xbart.kernels.cuts import Cuts, list_cuts, make_cuts
+from pymc_xbart.kernels.columns import draw_columns, is_shared
+from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
@@ -50,7 +50,10 @@ class Scores(NamedTuple):
     considered: np.ndarray  # (p,) int32, columns considered come first
     num_considered: np.ndarray  # (1,) int64; the option of this number is to stop
     log_weight: np.ndarray  # (p + 1,) float64, of the options
+    log_evidence: np.ndarray  # (p,) float64, log of the sum over cuts of exp(e(left) + e(right))
     log_total: np.ndarray  # (1,) float64, log of the sum of the weights
+    # (1,) float64, log of the share of columns considered among all that have cuts here, by weight
+    log_share: np.ndarray
 
 
 class Node(NamedTuple):
@@ -84,6 +87,8 @@ def make_scores(num_columns: int) -> Scores:
         np.empty(num_columns, np.int32),
         np.empty(1, np.int64),
         np.empty(num_columns + 1),
+        np.empty(num_columns),
+        np.empty(1),
         np.empty(1),
     )
 
@@ -101,12 +106,14 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     """Write the log-weights of what can happen to a node to `scores`.
 
     Their sum is the node's evidence one split ahead. Nodes must come depth first, a smaller child
-    before its larger sibling. `rng` is used only if `choice` leaves out columns.
+    before its larger sibling. `rng` is used only if `choice` leaves columns to chance here.
     """
     considered = scores.considered
     log_weight = scores.log_weight
     split = split_probability(prior, node.depth)
     num_considered = draw_columns(choice, considered, rng) if split > 0.0 else 0
+    # The parent has looked at this column, too, if all nodes look at the same columns.
+    is_on_record = is_shared(choice) and 0 < node.depth < MAX_RANGE_DEPTH
     available = 0.0  # what prior weights are divided by
     has_cuts = False
     for k in range(num_considered):
@@ -115,27 +122,72 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
         log_weight[k] = -np.inf
         if weight == 0.0:
             continue
-        # The parent has looked at this column, too, if all nodes look at all columns.
-        is_on_record = num_considered == considered.size and 0 < node.depth < MAX_RANGE_DEPTH
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
         num_cuts = find_cuts(design, prior, table, rows, node, v, scratch)
         if num_cuts > 0:
             has_cuts = True
-            log_weight[k] = np.log(weight) + score_cuts(scratch.cuts, num_cuts, node, table)
+            scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table)
+            log_weight[k] = np.log(weight) + scores.log_evidence[k]
             if prior.cut_prior == COLUMNS:
                 log_weight[k] -= np.log(num_cuts)
         if prior.cut_prior == CUTS:
             available += weight * num_cuts
         elif num_cuts > 0 or prior.cut_prior != COLUMNS:
             available += weight
+    left_out = 0.0
+    if choice.is_per_tree and split > 0.0:
+        left_out = weight_left_out(
+            design, prior, table, rows, node, considered, num_considered, scratch
+        )
     log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
-    if has_cuts:
+    if has_cuts or left_out > 0.0:
         log_weight[num_considered] += np.log1p(-split)
+    if has_cuts:
         log_prior = np.log(split / available)
         for k in range(num_considered):
             log_weight[k] += log_prior
     scores.num_considered[0] = num_considered
     scores.log_total[0] = log_sum_exp(log_weight, num_considered + 1)
+    scores.log_share[0] = -np.log1p(left_out / available) if has_cuts else 0.0
+
+
+@kernel
+def weight_left_out(design, prior, table, rows, node, considered, num_considered, scratch):
+    """Sum of the split weights of columns that have cuts in a node but are not considered.
+
+    `considered` is in increasing order, as a subset drawn for a tree is.
+    """
+    total = 0.0
+    k = 0
+    for v in range(design.num_codes.size):
+        if k < num_considered and considered[k] == v:
+            k += 1
+        elif prior.split_weights[v] > 0.0:
+            if prior.min_samples_leaf == 1:
+                has_cuts = is_varied(design.codes[v], rows, node.start, node.stop)
+            else:
+                start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
+                bare = without_places(node, NOWHERE)
+                has_cuts = find_cuts(design, prior, table, rows, bare, v, scratch) > 0
+            if has_cuts:
+                total += prior.split_weights[v]
+    return total
+
+
+@kernel
+def without_places(node, place):
+    """The same node, with sums at `place` if anywhere, and none to derive for a sibling."""
+    return Node(
+        node.start,
+        node.stop,
+        node.depth,
+        node.sum_g,
+        node.sum_h,
+        place,
+        place >= 0,
+        NOWHERE,
+        NOWHERE,
+    )
 
 
 @kernel
@@ -181,18 +233,7 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     """
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
-    has_sums = node.place >= 0
-    again = Node(
-        node.start,
-        node.stop,
-        node.depth,
-        node.sum_g,
-        node.sum_h,
-        node.place,
-        has_sums,
-        NOWHERE,
-        NOWHERE,
-    )
+    again = without_places(node, node.place)
     num_cuts = find_cuts(design, prior, table, rows, again, v, scratch)
     log_total = score_cuts(scratch.cuts, num_cuts, again, table)
     drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)

@@ -6,7 +6,7 @@ through the gradient: when f moves by t under a quadratic log-likelihood, g move
 
 import numpy as np
 
-from pymc_xbart.kernels.columns import ColumnChoice, all_columns
+from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace
@@ -52,9 +52,11 @@ def sweep(
         The only source of chance.
     is_corrected : bool, default False
         Whether each new tree must pass a Metropolis-Hastings test; if not, every tree is grown
-        anew. Needs all columns, and a `cut_prior` that is a prior: not `PAPER`.
+        anew. Needs a `cut_prior` that is a prior, not `PAPER`.
     choice : ColumnChoice, optional
-        Which columns a node considers; all of them by default.
+        Which columns a node considers; all of them by default. A correction needs a choice that is
+        the same for all nodes of a tree, and with fewer columns than there are, `cut_prior`
+        COLUMNS.
     side : SideDraws, optional
         What is drawn after every tree; nothing by default. If column weights are, those of `choice`
         are overwritten.
@@ -65,7 +67,7 @@ def sweep(
     info : SweepInfo
     """
     if choice is None:
-        choice = all_columns(design.num_codes.size)
+        choice = column_choice(design.num_codes.size)
     if side is None:
         side = no_side_draws()
     nodes, info = _sweep(

@@ -9,8 +9,9 @@ was kept; that is right as long as the log-likelihood is quadratic.
 
 import numpy as np
 
+from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
-from pymc_xbart.kernels.grow import build_tree
+from pymc_xbart.kernels.grow import Built, build_tree
 from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.kernels.tree import draw_leaf_values
 
@@ -26,7 +27,8 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     g, h : (n,) float64
         Of the forest without the tree.
     is_corrected : bool
-        Whether the new tree must pass a Metropolis-Hastings test. Needs `choice` to be all columns.
+        Whether the new tree must pass a Metropolis-Hastings test. Needs a `choice` that is the same
+        for all nodes.
 
     Returns
     -------
@@ -36,22 +38,23 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     is_accepted : bool
     """
     start = forest.tree_start[index]
-    num_nodes = np.int64(0)
-    log_w = 0.0
-    log_w_current = 0.0
+    stop = forest.tree_start[index + 1]
+    if choice.is_per_tree:
+        draw_subset(forest, start, stop, choice, rng)
+    built = Built(np.int64(0), 0.0, 0.0)
+    current = built
     # The current tree goes first, along its own path; then one is grown. A loop, so that building
     # is compiled once.
     for is_given in (True, False):
         if is_given and not is_corrected:
             continue
-        log_w_current = log_w
-        tree = work.current if is_given else work.tree
-        num_nodes, log_w = build_tree(
+        current = built
+        built = build_tree(
             forest,
             start,
             is_given,
             is_corrected and not is_given,
-            tree,
+            work.current if is_given else work.tree,
             g,
             h,
             design,
@@ -61,15 +64,35 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
             work,
             rng,
         )
-    is_accepted = not is_corrected or np.log(rng.random()) < log_w - log_w_current
-    tree = work.tree
+    is_accepted = True
+    if is_corrected:
+        log_ratio = built.log_w - current.log_w
+        if choice.is_per_tree:
+            # The subset holds the columns of T for certain, and others with probability mtry / p.
+            extra = num_columns_used(work.current, current.num_nodes, work.used)
+            extra -= num_columns_used(work.tree, built.num_nodes, work.used)
+            log_ratio += extra * np.log(choice.mtry / design.num_codes.size)
+        is_accepted = np.log(rng.random()) < log_ratio
+    tree = work.tree if is_accepted else work.current
+    num_nodes = built.num_nodes if is_accepted else stop - start
     if is_accepted:
         record_leaves(tree, num_nodes, work.rows, leaf)
-    else:
-        tree = work.current
-        num_nodes = forest.tree_start[index + 1] - start
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return tree, num_nodes, is_accepted
+
+
+@kernel
+def num_columns_used(tree, num_nodes, used):
+    """Number of different columns that a tree splits on. `used` (p,) bool is scratch."""
+    for v in range(used.size):
+        used[v] = False
+    count = 0
+    for node in range(num_nodes):
+        v = tree[node]["column"]
+        if v != NO_COLUMN and not used[v]:
+            used[v] = True
+            count += 1
+    return count
 
 
 @kernel

@@ -12,7 +12,7 @@ from pymc_xbart.kernels import (
     Design,
     Prior,
     Workspace,
-    all_columns,
+    column_choice,
     encode,
     make_workspace,
     stump_forest,
@@ -167,7 +167,7 @@ def score(case, node):
         case.design,
         case.prior,
         table_of(case),
-        all_columns(case.num_columns),
+        column_choice(case.num_columns),
         case.work.rows,
         scored(node),
         case.work.scratch,
@@ -259,7 +259,7 @@ def enumerate_law(case, node=None):
 
 def grow_trees(case, num_trees, rng):
     """Trees grown from the root, all for the same g and h, with leaf values, as one `Forest`."""
-    choice = all_columns(case.num_columns)
+    choice = column_choice(case.num_columns)
     stump = stump_forest(1)
     return trim(
         _grow_trees(
@@ -273,9 +273,10 @@ def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     forest = empty_forest(num_trees, 16 * num_trees)
     for index in range(num_trees):
-        num_nodes, _ = build_tree(
+        built = build_tree(
             stump, 0, False, False, work.tree, g, h, design, prior, table, choice, work, rng
         )
+        num_nodes = built.num_nodes
         draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
         forest = append_tree(forest, index, work.tree, num_nodes)
     return forest

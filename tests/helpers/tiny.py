@@ -35,6 +35,12 @@ def _one_cutpoint(rng):
     return X, {"num_cutpoints": 1}
 
 
+def _no_cut_passes(rng):
+    # j = 7, and both sides need 3 of the 9 rows: no legal cut passes a multiple of j.
+    X = np.column_stack([rng.standard_normal(9), [0, 1, 1, 2, 2, 3, 3, 4, 4]])
+    return X, {"num_cutpoints": 1, "min_samples_leaf": 3}
+
+
 def _large_leaves(rng):
     return rng.standard_normal((9, 2)), {"min_samples_leaf": 2, "num_cutpoints": 4}
 
@@ -50,6 +56,7 @@ KINDS = {
     "unequal split weights": _unequal_split_weights,
     "few cutpoints": _few_cutpoints,
     "one cutpoint": _one_cutpoint,
+    "no cut passes": _no_cut_passes,
     "min_samples_leaf 2": _large_leaves,
     "max_depth 2": _shallow,
 }

@@ -75,6 +75,16 @@ def test_merging_counts_rows_and_never_separates_equal_values(rng):
     assert np.bincount(codes[~of_common]).max() <= np.ceil(rows_per_code) + 1
 
 
+def test_merging_makes_room_where_rows_are_few(rng):
+    """Rows, not values, are spread evenly: here 40 000 values hold one row each, as many five."""
+    column = rng.permutation(np.append(np.arange(40_000), np.repeat(np.arange(40_000, 80_000), 5)))
+    design = encode(column[:, None].astype(float))
+    per_code = np.bincount(design.codes[0])
+    # 240 000 rows over 65 535 codes: not two values of five rows in one code.
+    assert per_code.max() < 10
+    assert np.bincount(design.codes[0][column < 40_000]).max() <= 4
+
+
 def test_cuts_in_units_of_X_separate_the_same_rows_as_codes(rng):
     X = np.column_stack([cases.random_X(rng, 30, 4), rng.standard_normal(30)])
     design = encode(X)

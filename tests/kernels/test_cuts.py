@@ -136,6 +136,14 @@ def test_narrow_nodes_get_finer_cuts(rng, wide, fraction):
         assert named_cuts(wide, rows, 0, code_range) == expected
 
 
+def test_a_node_that_just_fits_the_buckets_has_one_for_each_code(wide):
+    size = inside.num_buckets(wide.prior.num_cutpoints)
+    # Under the parent's range, buckets are two codes wide, and half of them and one hold a row.
+    rows = np.flatnonzero((wide.design.codes[0] >= 1) & (wide.design.codes[0] <= size))
+    assert named_cuts(wide, rows, 0, (0, 2 * size - 1)) == expected_cuts(wide, rows, 0)
+    assert slow.merge(np.arange(1, size + 1), size).tolist() == list(range(1, size + 1))
+
+
 def test_scattered_nodes_find_the_same_cuts_from_any_range(rng, wide):
     """Nodes whose few rows lie all over column 0, as after splits on other columns."""
     for _ in range(30):

@@ -59,9 +59,16 @@ def test_large_trees_are_sound(rng):
     check_trees(case, inside.grow_trees(case, 2, rng))
 
 
+def assert_stored_sums_change_nothing(case, seed):
+    """Same seed, same trees, whether larger children inherit sums or add up their own rows."""
+    forest = inside.grow_trees(case, 3, np.random.default_rng(seed))
+    assert sizes(forest).min() > 10
+    plain = inside.grow_trees(inside.without_stored_sums(case), 3, np.random.default_rng(seed))
+    assert cases.same_forest(forest, plain)
+
+
 @pytest.mark.parametrize("kind", ["equal", "unequal", "with zeros"])
 def test_sums_left_over_by_a_sibling_are_as_good_as_sums_of_rows(rng, kind):
-    """Same seed, same trees, whether larger children inherit sums or add up their own rows."""
     n = 4500
     X, case = wide_case(rng, n, alpha=0.98, beta=0.4)
     h = {
@@ -70,11 +77,17 @@ def test_sums_left_over_by_a_sibling_are_as_good_as_sums_of_rows(rng, kind):
         "with zeros": rng.gamma(1.0, 4.0, n) * (X[:, 0] > 0),
     }[kind]
     case = case._replace(h=h, g=np.where(h > 0, case.g, 0.0))
-    seed = int(rng.integers(2**32))
-    forest = inside.grow_trees(case, 3, np.random.default_rng(seed))
-    assert sizes(forest).min() > 10
-    plain = inside.grow_trees(inside.without_stored_sums(case), 3, np.random.default_rng(seed))
-    assert cases.same_forest(forest, plain)
+    assert_stored_sums_change_nothing(case, int(rng.integers(2**32)))
+
+
+def test_sums_are_left_over_within_the_codes_of_the_parent(rng):
+    """Levels of a column run out, from below and from above, while nodes are large."""
+    n = 4500
+    levels = rng.integers(0, 12, (n, 2))
+    X = np.column_stack([levels, rng.standard_normal(n)])
+    y = np.where(levels[:, 0] < 2, 9.0, 0.0) + np.where(levels[:, 1] > 9, 9.0, X[:, 2])
+    case = inside.make_case(X, y, np.ones(n), alpha=0.98, beta=0.2)
+    assert_stored_sums_change_nothing(case, int(rng.integers(2**32)))
 
 
 def test_same_seed_same_trees(rng):
@@ -166,6 +179,19 @@ def test_deep_nodes_that_share_buckets_are_drawn_from_the_same_law(rng):
     assert inside.tree_log_prob(case, drawn) == pytest.approx(
         slow.tree_log_prob(case.problem, drawn), rel=1e-9, abs=1e-9
     )
+
+
+def test_deep_nodes_do_not_inherit_sums_of_other_codes(rng):
+    """More than 64 levels down, large nodes that hold only part of a column's codes."""
+    low, middle, num_peels = 1072, 1148, 80
+    peel = np.concatenate([np.full(low, -1.0), np.zeros(middle), np.arange(1.0, num_peels + 1)])
+    X = np.column_stack([np.arange(peel.size, dtype=float), peel])
+    y = np.where(peel < 0, -(3.0**100), np.where(peel > 0, 3.0**peel, np.sin(X[:, 0] / 30)))
+    case = inside.make_case(X, y, np.ones(y.size), **PEELING_PRIOR)
+    forest = inside.grow_trees(case, 1, rng)
+    nodes = nodes_of(slow.as_tree(forest, 0), case.design.codes)
+    assert max(has_row.sum() for depth, has_row in nodes if depth > 64) > inside.num_buckets(100)
+    assert_stored_sums_change_nothing(case, int(rng.integers(2**32)))
 
 
 def nodes_of(tree, codes):
