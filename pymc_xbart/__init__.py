@@ -1,7 +1,10 @@
 """XBART for PyMC: `XBARTForest` is a random variable, `XBARTStep` the step method that samples it.
 
-Public names are looked up when first used, so that `pymc_xbart.kernels` needs NumPy and Numba only.
-Looking up either name imports `pymc_xbart.plugin`, which lets `pm.sample` find the step method.
+`XBARTRegressor` is the paper's own estimator, without PyMC.
+
+Public names are looked up when first used, so that `pymc_xbart.kernels` needs NumPy and Numba only,
+and `XBARTRegressor` no PyMC. Looking up one of the other two imports `pymc_xbart.plugin`, which
+lets `pm.sample` find the step method.
 """
 
 from importlib import import_module
@@ -9,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pymc_xbart.forest.regressor import XBARTRegressor
     from pymc_xbart.plugin.distribution import XBARTForest
     from pymc_xbart.plugin.step import XBARTStep
 
@@ -16,10 +20,11 @@ if TYPE_CHECKING:
 
 MODULE_OF = {
     "XBARTForest": "pymc_xbart.plugin.distribution",
+    "XBARTRegressor": "pymc_xbart.forest.regressor",
     "XBARTStep": "pymc_xbart.plugin.step",
 }
 
-__all__ = ["XBARTForest", "XBARTStep", "__version__"]
+__all__ = ["XBARTForest", "XBARTRegressor", "XBARTStep", "__version__"]
 
 
 def __getattr__(name: str) -> object:

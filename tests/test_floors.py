@@ -35,7 +35,7 @@ PLOTS = DIAGNOSTICS | {"arviz_plots", "matplotlib"}
 
 FLOORS = {
     "kernels": Floor(KERNELS, set()),
-    "forest": Floor(FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "sklearn"})),
+    "forest": Floor(FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "rich", "sklearn"})),
     "plugin": Floor(PLUGIN, {"kernels", "forest"}),
     "diagnostics": Floor(DIAGNOSTICS, {"kernels", "forest"}),
     "plots": Floor(PLOTS, {"kernels", "forest", "diagnostics"}),

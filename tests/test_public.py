@@ -1,4 +1,4 @@
-"""The package's face: names are looked up lazily, and any lookup registers the step method."""
+"""The package's face: names are looked up lazily, and those for models register the step method."""
 
 import subprocess
 import sys
@@ -25,6 +25,11 @@ def test_importing_the_package_imports_neither_pymc_nor_numba():
     assert run(code) == ""
 
 
+def test_the_regressor_does_not_import_pymc():
+    code = "import sys, pymc_xbart; pymc_xbart.XBARTRegressor; print(*{*sys.modules})"
+    assert not {"pymc", "pytensor", "sklearn", "rich"} & {*run(code).split()}
+
+
 @pytest.mark.parametrize("name", ["XBARTForest", "XBARTStep"])
 def test_first_use_of_either_name_registers_the_step_once(name):
     code = f"""
@@ -48,7 +53,7 @@ def test_dir_lists_the_public_names_and_no_helpers():
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'XBartForest'.*XBARTForest, XBARTStep"):
+    with pytest.raises(AttributeError, match=r"no attribute 'XBartForest'.*XBARTForest, XBARTReg"):
         _ = pymc_xbart.XBartForest
 
 

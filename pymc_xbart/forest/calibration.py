@@ -9,11 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
 from pymc_xbart.forest.tables import as_numbers, first_rows, is_table
 
 VARIANCE_SHARE = 0.3  # of var(y) that the forest explains a priori: He, Yalov & Hahn's default
 MIN_NUM_CUTPOINTS = 100  # He, Yalov & Hahn: max(sqrt(n), 100)
+# Prior probability that the noise has a smaller variance than y: Chipman, George & McCulloch (2010)
+PROB_NOISE_BELOW_Y = 0.9
+
+FOREST_TAKES = "For k responses over one X, pass `sigma` and shape=(k, n) instead of y."
+FOREST_CAN_DO_WITHOUT = "Pass `sigma`, the prior standard deviation of f, and `mu` instead of y."
 
 
 class Calibration(NamedTuple):
@@ -23,13 +29,15 @@ class Calibration(NamedTuple):
     sigma: float
 
 
-def read_response(y: Any) -> NDArray[np.float64]:
+def read_response(y: Any, *, several: str = FOREST_TAKES) -> NDArray[np.float64]:
     """Convert a response to one row of numbers.
 
     Parameters
     ----------
     y : array_like, Series or DataFrame of shape (n,) or (n, 1)
         Real numbers. Missing entries (NaN, None, masked) are allowed.
+    several : str
+        What to do with more than one response, as the end of the error message.
 
     Returns
     -------
@@ -50,13 +58,18 @@ def read_response(y: Any) -> NDArray[np.float64]:
     if numbers.ndim != 1:
         msg = (
             f"y has shape {numbers.shape}, but must be one number for each observation, shape "
-            "(n,). For k responses over one X, pass `sigma` and shape=(k, n) instead of y."
+            f"(n,). {several}"
         )
         raise ValueError(msg)
     return numbers
 
 
-def calibrate(y: Any) -> Calibration:
+def calibrate(
+    y: Any,
+    weight: NDArray[np.float64] | None = None,
+    *,
+    instead: str = FOREST_CAN_DO_WITHOUT,
+) -> Calibration:
     """Prior mean and standard deviation of f that suit a response.
 
     `mu` is the mean and `sigma` the square root of 0.3 times the variance of the entries that are
@@ -66,6 +79,10 @@ def calibrate(y: Any) -> Calibration:
     ----------
     y : array_like, Series or DataFrame of shape (n,) or (n, 1)
         Finite numbers; missing entries are left out.
+    weight : ndarray of shape (n,), optional
+        Weights of mean and variance, > 0; equal by default.
+    instead : str
+        What to do without a usable y, as the end of an error message.
 
     Returns
     -------
@@ -81,25 +98,28 @@ def calibrate(y: Any) -> Calibration:
     if infinite.size:
         msg = (
             f"y has infinite values in {first_rows(infinite)} (counting from 0), which leave no "
-            "mean and no scale to calibrate the forest by. Correct them, or pass `mu` and `sigma` "
-            "instead of y."
+            f"mean and no scale to calibrate the forest by. Correct them. {instead}"
         )
         raise ValueError(msg)
-    present = numbers[np.isfinite(numbers)]
+    is_present = np.isfinite(numbers)
+    present = numbers[is_present]
     if present.size == 0:
         msg = (
             f"None of the {numbers.size} entries of y is a number, so that y can't calibrate the "
-            "forest. Pass `mu` and `sigma` instead of y."
+            f"forest. {instead}"
         )
         raise ValueError(msg)
     if present.min() == present.max():
         msg = (
             f"All entries of y equal {present[0]:g}, so that y tells no scale for the forest. "
-            "Pass `sigma`, the prior standard deviation of f, and `mu` instead of y."
+            f"{instead}"
         )
         raise ValueError(msg)
+    share = None if weight is None else weight[is_present]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        calibration = Calibration(float(present.mean()), math.sqrt(VARIANCE_SHARE * present.var()))
+        mean = np.average(present, weights=share)
+        variance = np.average((present - mean) ** 2, weights=share)
+        calibration = Calibration(float(mean), math.sqrt(VARIANCE_SHARE * variance))
     if not (math.isfinite(calibration.sigma) and calibration.sigma > 0):
         msg = "The variance of y is beyond the range of floating-point numbers. Rescale y."
         raise ValueError(msg)
@@ -109,3 +129,23 @@ def calibrate(y: Any) -> Calibration:
 def default_num_cutpoints(num_rows: int) -> int:
     """Candidate cuts of a column in a node, unless said otherwise: max(floor(sqrt(n)), 100)."""
     return max(math.isqrt(num_rows), MIN_NUM_CUTPOINTS)
+
+
+def default_num_trees(num_rows: int) -> int:
+    """Trees of a forest that is fitted by the paper's rule: (log n)^(log log n) / 4, rounded.
+
+    He, Yalov & Hahn (2019, "Grow-from-root backfitting"). At least 1; 35 for n = 10 000. Needs n >=
+    2.
+    """
+    log_n = math.log(num_rows)
+    return max(1, round(math.pow(log_n, math.log(log_n)) / 4))
+
+
+def default_noise_rate(noise_shape: float, variance: float) -> float:
+    """Rate of the noise variance's prior under which it is below `variance` with probability 0.9.
+
+    The prior is inverse gamma with shape ``noise_shape / 2`` and rate ``noise_rate / 2``, that is,
+    ``noise_rate`` divided by a chi-square variable with `noise_shape` degrees of freedom.
+    """
+    quantile = 2.0 * gammaincinv(noise_shape / 2.0, 1.0 - PROB_NOISE_BELOW_Y)
+    return float(quantile * variance)

@@ -56,7 +56,8 @@ def _matrix_of_array(X: Any) -> NDArray[np.float64]:
     if array.ndim != 2:
         msg = (
             f"X has shape {array.shape}, but must have two dimensions: one row for each "
-            "observation and one column for each covariate. Pass x[:, None] for a single covariate."
+            "observation and one column for each covariate. Reshape your data, for instance with "
+            "x[:, None] for a single covariate."
         )
         raise ValueError(msg)
     if array.dtype.kind in "biuf":
@@ -68,13 +69,17 @@ def _matrix_of_array(X: Any) -> NDArray[np.float64]:
 def _check_shape(matrix: NDArray[np.float64], min_rows: int) -> None:
     n, p = matrix.shape
     if p == 0:
-        msg = "X has no columns. A forest needs at least one covariate to split on."
+        msg = (
+            f"X has no columns: 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is "
+            "required. A forest needs a covariate to split on."
+        )
         raise ValueError(msg)
     if n < min_rows:
         counted = "no rows" if n == 0 else f"{n} row" if n == 1 else f"{n} rows"
         msg = (
-            f"X has {counted}, but a tree needs at least {min_rows} to split. X has one row for "
-            "each observation; if it was meant to have more, its transpose may have been passed."
+            f"X has {counted}, but a tree needs at least {min_rows} to split (n_samples = {n}). "
+            "X has one row for each observation; if it was meant to have more, its transpose may "
+            "have been passed."
         )
         raise ValueError(msg)
 

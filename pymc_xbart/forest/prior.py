@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,10 +10,13 @@ from numpy.typing import NDArray
 
 from pymc_xbart.forest.calibration import default_num_cutpoints
 from pymc_xbart.forest.tables import as_numbers
-from pymc_xbart.kernels import Prior
+from pymc_xbart.kernels import CUT_PRIORS, Prior
 
 NO_MAX_DEPTH = 2**31 - 1  # no tree is as deep: every level takes a row
-CUT_PRIORS = ("columns", "cuts", "paper")
+CORRECTIONS = ("tree", "sweep", "none")
+# Where a standard deviation's square, its inverse, and their products with sums over rows are
+# floating-point numbers.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-40, 1e40
 
 
 class TreeSettings(NamedTuple):
@@ -24,7 +28,7 @@ class TreeSettings(NamedTuple):
     num_cutpoints: int | None = None  # None: max(floor(sqrt(n)), 100)
     min_samples_leaf: int = 1
     max_depth: int | None = None  # None: unlimited
-    cut_prior: str = "columns"
+    cut_prior: str = "columns"  # or "cuts", "paper": how prior weight is shared among cuts
 
 
 def check_settings(
@@ -43,12 +47,10 @@ def check_settings(
     ------
     ValueError, TypeError
         In a sentence that names the setting, its value and its range.
-    NotImplementedError
-        For `cut_prior="cuts"` and `cut_prior="paper"`.
     """
-    _check_cut_prior(cut_prior)
-    alpha = _real(alpha, "alpha")
-    beta = _real(beta, "beta")
+    check_choice(cut_prior, "cut_prior", CUT_PRIORS)
+    alpha = real_number(alpha, "alpha")
+    beta = real_number(beta, "beta")
     if not 0.0 < alpha < 1.0:
         msg = (
             f"alpha is {alpha:g}, but must lie strictly between 0 and 1: it is the probability "
@@ -62,12 +64,12 @@ def check_settings(
         )
         raise ValueError(msg)
     return TreeSettings(
-        _count(num_trees, "num_trees"),
+        whole_number(num_trees, "num_trees"),
         alpha,
         beta,
-        None if num_cutpoints is None else _count(num_cutpoints, "num_cutpoints"),
-        _count(min_samples_leaf, "min_samples_leaf"),
-        None if max_depth is None else _count(max_depth, "max_depth"),
+        None if num_cutpoints is None else whole_number(num_cutpoints, "num_cutpoints"),
+        whole_number(min_samples_leaf, "min_samples_leaf"),
+        None if max_depth is None else whole_number(max_depth, "max_depth"),
         cut_prior,
     )
 
@@ -122,6 +124,14 @@ def check_sigma(sigma: Any) -> NDArray[np.float64]:
             "deviation of f at a point, on the scale of f."
         )
         raise ValueError(msg)
+    if values.min() < SMALLEST_SIGMA or values.max() > LARGEST_SIGMA:
+        bad = values[(values < SMALLEST_SIGMA) | (values > LARGEST_SIGMA)][0]
+        msg = (
+            f"sigma is {bad:g}, but must lie between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g} for "
+            "its square and what is computed with it to be floating-point numbers. Express f, and "
+            "with it the response, in other units."
+        )
+        raise ValueError(msg)
     return values
 
 
@@ -163,34 +173,52 @@ def tree_prior(
         num_cutpoints=min(num_cutpoints, max(num_rows - 1, 1)),
         min_samples_leaf=settings.min_samples_leaf,
         max_depth=NO_MAX_DEPTH if settings.max_depth is None else settings.max_depth,
+        cut_prior=CUT_PRIORS[settings.cut_prior],
     )
 
 
-def _check_cut_prior(cut_prior: Any) -> None:
-    if cut_prior not in CUT_PRIORS:
-        msg = f"cut_prior is {cut_prior!r}, but must be one of {', '.join(map(repr, CUT_PRIORS))}."
-        raise ValueError(msg)
-    if cut_prior != "columns":
+def check_cut_prior_fits(cut_prior: str, correction: str) -> None:
+    """Refuse to correct what has no normalised prior to be corrected to."""
+    if cut_prior == "paper" and correction != "none":
         msg = (
-            f"cut_prior={cut_prior!r} is not available in this version. Use cut_prior='columns', "
-            "under which every column is as likely as its split weight, however many cuts it has."
+            f"correction={correction!r} can't be combined with cut_prior='paper': the weights that "
+            "the paper's text gives to cuts and to stopping do not sum to one, and a "
+            "Metropolis-Hastings correction needs prior probabilities. Use cut_prior='columns' or "
+            "cut_prior='cuts', or correction='none'."
         )
-        raise NotImplementedError(msg)
+        raise ValueError(msg)
 
 
-def _count(value: Any, name: str) -> int:
-    """Whole number >= 1. `True` would count as 1, and is more likely a slip."""
+def check_choice(value: Any, name: str, choices: Collection[str]) -> None:
+    """Refuse anything but one of these words."""
+    if not isinstance(value, str) or value not in choices:
+        msg = f"{name} is {value!r}, but must be one of {', '.join(map(repr, choices))}."
+        raise ValueError(msg)
+
+
+def whole_number(value: Any, name: str, *, at_least: int = 1) -> int:
+    """Whole number in range. `True` would count as 1, and is more likely a slip."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        msg = f"{name} is {value!r}, but must be a whole number, at least 1."
+        msg = f"{name} is {value!r}, but must be a whole number, at least {at_least}."
         raise TypeError(msg)
-    if value < 1:
-        msg = f"{name} is {value}, but must be at least 1."
+    if value < at_least:
+        msg = f"{name} is {value}, but must be at least {at_least}."
         raise ValueError(msg)
     return int(value)
 
 
-def _real(value: Any, name: str) -> float:
+def real_number(value: Any, name: str) -> float:
+    """Real number, in any range. `True` would count as 1, and is more likely a slip."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         msg = f"{name} is {value!r}, but must be a real number."
         raise TypeError(msg)
     return float(value)
+
+
+def positive_number(value: Any, name: str) -> float:
+    """Real number, positive and finite."""
+    number = real_number(value, name)
+    if not 0.0 < number < math.inf:
+        msg = f"{name} is {number:g}, but must be positive and finite."
+        raise ValueError(msg)
+    return number

@@ -57,6 +57,8 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
     TypeError
         If an entry is text, a date, a category or anything else that is not a real number. Text
         that looks like a number is refused too: whether "01" is 1 is for its owner to say.
+    ValueError
+        If the numbers are complex.
     """
     if getattr(getattr(values, "dtype", None), "categories", None) is not None:
         # pandas would hand out the categories' own values, numbers perhaps, without their order
@@ -64,9 +66,15 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
         raise TypeError(msg)
     is_masked = np.ma.isMaskedArray(values)
     array = np.asarray(values.data if is_masked else values)
+    if array.dtype.kind == "c":
+        msg = (
+            f"{what} holds complex numbers. Complex data not supported: pass real and imaginary "
+            "part one by one."
+        )
+        raise ValueError(msg)
     if array.dtype.kind in "biuf":
         result = array.astype(np.float64)
-    elif array.dtype.kind in "OUSc":
+    elif array.dtype.kind in "OUS":
         mask = np.ma.getmaskarray(values) if is_masked else None
         result = _numbers_of_objects(array.astype(object), mask, what)
     else:
@@ -78,9 +86,10 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
     return result
 
 
+# In the words that scikit-learn's estimator checks look for.
 _ADVICE = (
-    "Pass real numbers; turn text, categories and dates into numbers first, for instance a "
-    "category into one column of zeros and ones for each of its levels."
+    "The argument must be free of strings, categories and dates: pass real numbers, for instance a "
+    "category as one column of zeros and ones for each of its levels."
 )
 
 

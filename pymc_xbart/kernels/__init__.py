@@ -7,6 +7,7 @@ checked one floor up.
 
 from pymc_xbart.kernels.codes import cut_values, encode
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
+from pymc_xbart.kernels.full_sweep import describe_forest, proposal_log_density, propose_forest
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.prior import draw_prior_forest
@@ -25,11 +26,14 @@ __all__ = [
     "Workspace",
     "column_choice",
     "cut_values",
+    "describe_forest",
     "draw_prior_forest",
     "encode",
     "forest_values",
     "make_workspace",
     "no_side_draws",
+    "proposal_log_density",
+    "propose_forest",
     "route_codes",
     "route_values",
     "stump_forest",

@@ -8,8 +8,10 @@ level nor multiply a common one. If none passes, the first legal cut is the only
 the node's X only, never the response, so proposals, their evaluation and prior draws find the same
 cuts.
 
-Where a node has more distinct codes than there are buckets, those of a bucket count as one value: a
-bucket then holds about an eighth of the rows between two candidates.
+Codes that share a bucket (see `histogram`) count as one value. That happens in nodes whose codes
+range over more than there are buckets; a bucket then holds about an eighth of the rows between two
+candidates of a large node, and a small node loses the few cuts between rows that are close
+neighbours.
 """
 
 from typing import NamedTuple

@@ -174,6 +174,21 @@ def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
     return f
 
 
+def describe_forest(forest: Forest) -> SweepInfo:
+    """Leaves and depth of each tree, as of a sweep that accepted none."""
+    num_trees = forest.tree_start.size - 1
+    info = empty_info(num_trees)
+    for index in range(num_trees):
+        left = forest.left[forest.tree_start[index] : forest.tree_start[index + 1]]
+        depth = np.zeros(left.size, np.int32)
+        for node in np.flatnonzero(left >= 0):  # parents come before their children
+            depth[left[node] : left[node] + 2] = depth[node] + 1
+        info.num_leaves[index] = (left.size + 1) // 2
+        info.depth[index] = depth.max()
+        info.accepted[index] = False
+    return info
+
+
 def _backward(forest: Forest) -> Forest:
     """The same trees, the last one first."""
     sizes = np.diff(forest.tree_start)[::-1]

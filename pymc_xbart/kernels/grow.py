@@ -175,10 +175,11 @@ def option_of(column, scores):
 
 @kernel
 def draw_option(scores, rng):
-    """Draw what happens to a node."""
-    return draw_from_log_weights(
-        scores.log_weight, scores.num_considered[0] + 1, scores.log_total[0], rng
-    )
+    """Draw what happens to a node. It stops where no weight is a number, as when g or h are not."""
+    stop = scores.num_considered[0]
+    drawn = draw_from_log_weights(scores.log_weight, stop + 1, scores.log_total[0], rng)
+    # Option -1 would be a split without cuts, and empty leaves overrun the memory of the tree.
+    return drawn if drawn >= 0 else stop
 
 
 @kernel

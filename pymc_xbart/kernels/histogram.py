@@ -2,7 +2,8 @@
 
 Bucket b holds the rows with (code >> shift) == base + b. The shift is the smallest that spreads the
 node's own range of codes over the buckets at hand, so that resolution follows the rows down the
-tree and does not depend on the way there. A node with few distinct codes has a bucket for each.
+tree and does not depend on the way there. A node whose codes range over no more than there are
+buckets has one for each.
 
 Two shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
 second time only if the node fills no more than half of its buckets. And where a large node splits,

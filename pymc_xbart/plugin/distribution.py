@@ -37,9 +37,9 @@ class XBARTForest(pm.Distribution):
 
     A node at depth d (root: 0) that has candidate cuts splits with probability :math:`\alpha (1 +
     d)^{-\beta}`; its column is drawn by `split_weights` among those with cuts, its cut uniformly
-    among the candidates of that column. Leaf values are :math:`N(0, \sigma^2 / L)`, so that f has
-    prior mean `mu` and standard deviation `sigma` at every point, on its own scale: the link scale,
-    where there is a link.
+    among the candidates of that column (unless `cut_prior` says otherwise). Leaf values are
+    :math:`N(0, \sigma^2 / L)`, so that f has prior mean `mu` and standard deviation `sigma` at
+    every point, on its own scale: the link scale, where there is a link.
 
     `pm.sample` gives a forest an `XBARTStep` and leaves all other variables to their usual step
     methods.
@@ -75,9 +75,20 @@ class XBARTForest(pm.Distribution):
         Rows that both sides of a split must keep.
     max_depth : int, optional
         Depth at which nodes do not split any more (root: 0); unlimited by default.
-    cut_prior : {"columns"}
-        How prior weight is shared among cuts. With "columns", a column has its split weight
-        whatever the number of its cuts. "cuts" and "paper" are not available yet.
+    cut_prior : {"columns", "cuts", "paper"}, default "columns"
+        How prior weight is shared among the cuts of a node. With p_d the probability above, s the
+        `split_weights` and K the number of candidate cuts of a column,
+
+        - "columns": a node with cuts splits with probability p_d, on a column drawn by s among
+          those with cuts, at one of its cuts: a 0/1 column is as likely as a continuous one;
+        - "cuts": it splits with probability p_d, at a cut drawn among all by the s of its column:
+          the more cuts, the likelier the column. This is what the code of the authors of [2]_ does;
+        - "paper": each cut weighs p_d s / (sum of s), and stopping 1 - p_d: with equal s, the text
+          of their paper, in which K cuts of each column make splitting K times as likely as p_d
+          says. Trees are far larger, so that it is here for comparison. Only for steps with
+          ``correction="none"``.
+
+        Where no column has ties, the first two are the same.
     dims : str or tuple of str, optional
         Names of the dimensions, the last one that of the rows of X.
     shape : tuple of int, optional
@@ -87,18 +98,21 @@ class XBARTForest(pm.Distribution):
         `initval`, `rng`, `size` and others as for any `pymc.Distribution`. `observed`, `total_size`
         and `transform` have no meaning for a forest and are refused.
 
-    Notes ----- The trees are no variables of the model; given f, its log-probability is a function
-    of the hyperparameters only (a constant, when they are constants). It refuses gradients with
-    respect to f, so that `pm.fit`, or NUTS over f, raise. `pm.find_MAP` and `pm.sample_smc` do not
-    ask for gradients of f: they run, treat the prior of f as flat, and are wrong. Observing f
-    itself, for instance with `pm.observe`, is without meaning.
+    Notes
+    -----
+    The trees are no variables of the model; given f, its log-probability is a function of the
+    hyperparameters only (a constant, when they are constants). It refuses gradients with respect to
+    f, so that `pm.fit`, or NUTS over f, raise. What asks for no gradient can't be stopped:
+    `pm.sample_smc`, `pm.find_MAP` (which warns that it does without), `pm.Metropolis` or `pm.Slice`
+    put on f by hand run, treat the prior of f as flat, and are wrong. Observing f itself, for
+    instance with `pm.observe`, makes it data: the trees are gone then.
 
-    References ---------- .. [1] Chipman, H. A., George, E. I. & McCulloch, R. E. (2010). BART:
-    Bayesian additive regression
-       trees. The Annals of Applied Statistics 4, 266-298.
+    References
+    ----------
+    .. [1] Chipman, H. A., George, E. I. & McCulloch, R. E. (2010). BART: Bayesian additive
+       regression trees. The Annals of Applied Statistics 4, 266-298.
     .. [2] He, J. & Hahn, P. R. (2023). Stochastic tree ensembles for regularized nonlinear
-    regression.
-       Journal of the American Statistical Association 118, 551-570.
+       regression. Journal of the American Statistical Association 118, 551-570.
 
     Examples
     --------

@@ -4,6 +4,7 @@ An ensemble is what never changes while sampling: coded covariates, prior, scrat
 is an `EnsembleState`, which the step method keeps and PyMC saves and restores.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,16 @@ from pymc_xbart.kernels import (
     Forest,
     Prior,
     SweepInfo,
+    column_choice,
+    describe_forest,
     encode,
     forest_values,
     make_workspace,
+    propose_forest,
     stump_forest,
     sweep,
 )
+from pymc_xbart.plugin.correction import Correction
 
 START_SWEEPS = (
     10  # enough to follow given initial values about as closely as the prior lets trees do
@@ -31,6 +36,14 @@ class EnsembleState(NamedTuple):
 
     forest: Forest
     leaf_of_row: NDArray[np.int32]  # (num_trees, n)
+
+
+class SweepReport(NamedTuple):
+    """What one sweep over an ensemble did, averaged over trees."""
+
+    leaves: float
+    depth: float  # of the deepest leaf of a tree
+    acceptance: float  # share of trees replaced; 0 or 1 where the sweep is one proposal
 
 
 class Ensemble:
@@ -84,7 +97,7 @@ class Ensemble:
             return state
         h = np.full(self.num_rows, 1.0 / self.prior.leaf_var)
         for _ in range(START_SWEEPS):
-            state, _ = self.sweep(state, h * (f - self.values(state)), h, rng)
+            state, _ = self.sweep(state, h * (f - self.values(state)), h, rng, Correction())
         return state
 
     def sweep(
@@ -93,18 +106,54 @@ class Ensemble:
         g: NDArray[np.float64],
         h: NDArray[np.float64],
         rng: np.random.Generator,
-    ) -> tuple[EnsembleState, SweepInfo]:
-        """Regrow every tree once, with `g`, `h` (n,) at the current f.
+        correction: Correction,
+    ) -> tuple[EnsembleState, SweepReport]:
+        """Replace the trees once, with `g`, `h` (n,) at the current f.
 
         `state.leaf_of_row` is overwritten.
         """
+        if correction.kind == "sweep":
+            return self._sweep_as_one(state, g, h, rng, correction.scan)
+        is_corrected = correction.kind == "tree"
+        num_columns = self.design.num_codes.size
         forest, info = sweep(
-            state.forest, state.leaf_of_row, g, h, self.design, self.prior, self._work, rng
+            state.forest,
+            state.leaf_of_row,
+            g,
+            h,
+            self.design,
+            self.prior,
+            self._work,
+            rng,
+            is_corrected=is_corrected,
+            choice=column_choice(
+                num_columns, correction.mtry, is_per_tree=correction.mtry is not None
+            ),
         )
-        return EnsembleState(forest, state.leaf_of_row), info
+        return EnsembleState(forest, state.leaf_of_row), _report(info, info.accepted.mean())
+
+    def _sweep_as_one(
+        self,
+        state: EnsembleState,
+        g: NDArray[np.float64],
+        h: NDArray[np.float64],
+        rng: np.random.Generator,
+        scan: str,
+    ) -> tuple[EnsembleState, SweepReport]:
+        """Propose a whole new forest, accept or reject it."""
+        forest, leaf_of_row, log_ratio, info = propose_forest(
+            *state, g, h, self.design, self.prior, self._work, rng, scan=scan
+        )
+        if math.log1p(-rng.random()) < log_ratio:
+            return EnsembleState(forest, leaf_of_row), _report(info, 1.0)
+        return state, _report(describe_forest(state.forest), 0.0)
 
 
-def compile_kernels() -> None:
+def _report(info: SweepInfo, acceptance: float) -> SweepReport:
+    return SweepReport(float(info.num_leaves.mean()), float(info.depth.mean()), float(acceptance))
+
+
+def compile_kernels(correction: Correction) -> None:
     """Compile what sampling needs, on a forest of one tree over two rows.
 
     Worker processes that are forked later then find it compiled.
@@ -112,5 +161,8 @@ def compile_kernels() -> None:
     design = encode(np.array([[0.0], [1.0]]))
     prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
     ensemble = Ensemble(design, prior, 0.0, 1)
-    state, _ = ensemble.sweep(ensemble.stumps(), np.ones(2), np.ones(2), np.random.default_rng(0))
+    state = ensemble.stumps()
+    rng = np.random.default_rng(0)
+    for step in (Correction(), correction._replace(mtry=None)):  # the first sweeps have none
+        state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), rng, step)
     ensemble.values(state)

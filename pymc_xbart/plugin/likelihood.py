@@ -11,9 +11,15 @@ from pytensor.graph.basic import Variable
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.plugin.probe import Problem, draw_probes, find_problem
 from pymc_xbart.plugin.random_variable import forest_inputs
-from pymc_xbart.plugin.second_order import Point, SecondOrder, dependent_factors
+from pymc_xbart.plugin.second_order import (
+    Point,
+    SecondOrder,
+    check_shapes,
+    dependent_factors,
+)
 
 ROUNDING = 1e-6  # curvatures this far below zero, relative to the largest, are zeros
+STEEPEST = 1e100  # kernels square sums over rows: far from here, that stays a floating-point number
 
 
 class Likelihood:
@@ -80,7 +86,7 @@ class Likelihood:
         Raises
         ------
         pymc.exceptions.SamplingError
-            If one of them is not finite, or h is negative.
+            If one of them is not finite or above `STEEPEST`, or h is negative.
         """
         if self._function is None:
             num_rows = np.shape(f)[-1]
@@ -118,6 +124,7 @@ class Likelihood:
         rv = self._model[self._forest]
         f = np.asarray(point[self._model.rvs_to_values[rv].name], dtype=np.float64)
         try:
+            check_shapes(self._model, dependent_factors(self._model, rv), point)
             for row in range(f[..., 0].size):
                 self._finite(self._function, f, point, row)
         except (AssertionError, ValueError) as error:  # what PyTensor raises where shapes don't fit
@@ -138,7 +145,7 @@ class Likelihood:
         self, function: SecondOrder, f: NDArray[Any], point: Point, row: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         g, h = function.diagonal(f, row, point)
-        if not (np.isfinite(g).all() and np.isfinite(h).all()):
+        if not (_is_usable(g).all() and _is_usable(h).all()):
             raise SamplingError(self._not_finite(f, row, point, g, h))
         return g, h
 
@@ -173,7 +180,7 @@ class Likelihood:
         return self._negative(names)
 
     def _misfit(self, f: NDArray[Any], error: Exception) -> str:
-        cause = str(error).partition("\n")[0].rstrip(".")
+        cause = str(error).partition("\n")[0].rstrip(". ")
         return (
             f"The log-probability of {_listed(self.names)} can't be evaluated where the forest "
             f"{self._forest!r} has shape {f.shape}: {cause}. What f meets in the model needs one "
@@ -199,12 +206,13 @@ class Likelihood:
         at_fault = [
             name
             for name, function in self._functions_by_name().items()
-            if not all(np.isfinite(x).all() for x in function.diagonal(f, row, point))
+            if not all(_is_usable(x).all() for x in function.diagonal(f, row, point))
         ]
-        bad = first_rows(np.flatnonzero(~(np.isfinite(g) & np.isfinite(h))))
+        bad = first_rows(np.flatnonzero(~(_is_usable(g) & _is_usable(h))))
         msg = (
             f"The log-probability of {_listed(at_fault or self.names)} has no finite gradient or "
-            f"curvature in the forest {self._forest!r}, in {bad} (counting from 0). "
+            f"curvature, or one above {STEEPEST:g}, in the forest {self._forest!r}, in {bad} "
+            "(counting from 0). "
         )
         strange = [name for name, value in point.items() if not np.isfinite(value).all()]
         if strange:
@@ -214,8 +222,13 @@ class Likelihood:
             )
         return msg + (
             "Check the data of these rows, and the priors and initial values of the variables "
-            "beside f: a scale of zero, for instance, has this effect."
+            "beside f: a scale of zero, for instance, or one that is nearly zero, has this effect."
         )
+
+
+def _is_usable(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    usable: NDArray[np.bool_] = np.abs(x) <= STEEPEST  # false for NaN
+    return usable
 
 
 def _listed(names: Any) -> str:

@@ -104,11 +104,19 @@ def forest_inputs(rv: Variable) -> ForestInputs:
     """
     X, mu, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
     matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1)
+    weights = _unpad(evaluate(split_weights, "split_weights"), 1)
+    if weights.shape[-1] != matrix.shape[1]:
+        msg = (
+            f"X of the forest {rv.name!r} has {matrix.shape[1]} column(s) now, but the forest was "
+            f"made for {weights.shape[-1]}. Pass the same columns in the same order, or write the "
+            "model anew."
+        )
+        raise ValueError(msg)
     return ForestInputs(
         matrix,
         check_mu(_unpad(evaluate(mu, "mu"), 0)),
         check_sigma(_unpad(evaluate(sigma, "sigma"), 0)),
-        check_split_weights(_unpad(evaluate(split_weights, "split_weights"), 1), matrix.shape[1]),
+        check_split_weights(weights, matrix.shape[1]),
     )
 
 

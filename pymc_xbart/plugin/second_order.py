@@ -1,21 +1,24 @@
 """Gradient and curvature of a model's log-probability in one forest (floor 2).
 
 1. Take the log-probability factors of all variables and potentials of the model, in unconstrained
-space. 2. Keep those that depend on the forest's value. Their graph decides, not the graph of random
-variables:
-   with c ~ Uniform(-1, exp(f)), the factor of a child of c depends on f through the interval of c.
+   space.
+2. Keep those that depend on the forest's value. Their graph decides, not the graph of random
+   variables: with c ~ Uniform(-1, exp(f)), the factor of a child of c depends on f through the
+   interval of c.
 3. Differentiate their sum, g, and then the sum of g * v, which gives the second derivatives times
-v.
+   v.
 
 All other variables stay plain inputs of the compiled function, so that nothing is shared and it
 pickles.
 """
 
+from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import NDArray
+from pymc.logprob.utils import ParameterValueError
 from pymc.model import Model
 from pymc.pytensorf import compile as compile_pytensor
 from pymc.pytensorf import rewrite_pregrad, rvs_in_graph
@@ -46,6 +49,22 @@ def dependent_factors(model: Model, rv: Variable) -> dict[str, TensorVariable]:
         _refuse_minibatch(variable, factor, rv)
         dependent[variable.name] = factor
     return dependent
+
+
+def check_shapes(model: Model, factors: dict[str, TensorVariable], point: Point) -> None:
+    """Let PyTensor raise where what enters a log-probability has shapes that do not fit.
+
+    The factors themselves are evaluated for that, since derivatives no longer tell: the gradient of
+    a response of shape (n, 1) in f, (n,), is that of n * n terms, each observation against each
+    row.
+    """
+    inputs = model.value_vars
+    # Not optimised, since it runs once.
+    function = compile_pytensor(
+        inputs, list(factors.values()), mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+    with np.errstate(all="ignore"), suppress(ParameterValueError):  # values are judged elsewhere
+        function(*(np.asarray(point[x.name], dtype=x.type.dtype) for x in inputs))
 
 
 def _refuse_minibatch(variable: TensorVariable, factor: TensorVariable, rv: Variable) -> None:

@@ -1,34 +1,36 @@
-"""`XBARTStep`: update every forest of a PyMC model by a grow-from-root sweep (floor 2).
+"""`XBARTStep`: update every forest of a PyMC model by a sweep over its trees (floor 2).
 
 1. Ask the model's own log-probability for its gradient and curvature in f, all else being as it is.
-2. Regrow every tree of the forest in turn, given the others.
+2. Replace every tree of the forest in turn, given the others: grow one from the root, and accept it
+   or keep the old one.
 3. Go on with the next forest, whose gradient has seen the first one move.
 
-He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees"; everything else
-in the model keeps the step methods that PyMC gives it.
+He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees" and section
+"Metropolis-Hastings Proposal Distribution"; everything else in the model keeps the step methods
+that PyMC gives it.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pymc.model import Model, modelcontext
+from pymc.stats.convergence import SamplerWarning, WarningType
 from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
-from pymc.util import get_random_generator, get_value_vars_from_user_vars
+from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_xbart.forest.prior import tree_prior
-from pymc_xbart.kernels import SweepInfo, encode
-from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState, compile_kernels
-from pymc_xbart.plugin.likelihood import Likelihood
-from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
+from pymc_xbart.plugin.correction import Correction, check_correction
+from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels
+from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
 
-CORRECTIONS = ("tree", "sweep", "none")
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
+LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 
 
 @dataclass_state
@@ -36,16 +38,8 @@ class XBARTState(StepMethodState):
     """What a chain needs to go on: PyMC copies it, restores it between chains and stores it."""
 
     tune: bool
+    num_sweeps: int  # in tuning, so far
     forests: dict[str, list[EnsembleState]]  # by name of the forest, one for each row of its value
-
-
-class _Target(NamedTuple):
-    """A forest variable: its name, its value's name, its ensembles (one, or k for shape (k, n))."""
-
-    name: str
-    value_name: str
-    ensembles: list[Ensemble]
-    likelihood: Likelihood
 
 
 class XBARTStep(BlockedStep):
@@ -59,10 +53,17 @@ class XBARTStep(BlockedStep):
     ----------
     vars : list of TensorVariable, optional
         Forests to update, as random or as value variables; all forests of the model by default.
-    correction : {"none"}
-        "none" is the sweep of He, Yalov & Hahn (2019) as it stands: fast, but no exact posterior
-        sampler; its intervals are too narrow. "tree" and "sweep", which correct it by
-        Metropolis-Hastings, are not available yet.
+    correction : {"tree", "sweep", "none"}, default "tree"
+        "tree" samples the exact posterior: each tree grown from the root is a Metropolis-Hastings
+        proposal. "sweep" does so, too, with all trees as one proposal [1]_, which is rarely
+        accepted with more than a few trees. "none" is the sweep of [1]_ as it stands: fast, but no
+        posterior sampler; its intervals are too narrow.
+    scan : {"paper", "reversible"}, default "paper"
+        Of "sweep": whether the way back visits trees in the same order, or in the opposite one of
+        an order that is drawn.
+    mtry : int, optional
+        Of "tree" and "none": about how many columns are considered for a tree, beside those that it
+        splits on already; all of them by default. Exactness is not touched by it.
     model : pymc.Model, optional
         Taken from the context by default.
     initial_point : dict, optional
@@ -72,6 +73,8 @@ class XBARTStep(BlockedStep):
         ``mode`` for PyTensor functions. `pm.sample` passes it.
     rng : optional
         Seed or generator to use until `pm.sample` sets the chain's.
+    blocked : bool, optional
+        PyMC passes it. One step updates all its forests.
 
     Raises
     ------
@@ -79,84 +82,129 @@ class XBARTStep(BlockedStep):
         If a variable is no forest.
     NotImplementedError
         If the log-probability couples rows of one forest, or is not quadratic in it.
+    ValueError
+        If an option is out of range, or data has another number of rows than X.
+    pymc.exceptions.SamplingError
+        If initial values leave no finite gradient or curvature.
 
-    Notes ----- Per draw and forest, `sample_stats` has ``<name>_leaves`` and ``<name>_depth``:
-    leaves per tree and depth of a tree's deepest leaf, averaged over trees.
+    Warns
+    -----
+    UserWarning
+        If nothing in the model depends on a forest: its draws are draws from its prior then.
+
+    Notes
+    -----
+    The first sweeps of tuning, 15 [1]_ or half of it if that is less, are uncorrected, to arrive
+    fast; later ones, and all of a run with ``tune=0``, are corrected.
+
+    Per draw and forest, `sample_stats` has ``<name>_leaves``, ``<name>_depth`` and
+    ``<name>_acceptance``: leaves per tree, depth of a tree's deepest leaf, and the share of trees
+    replaced (0 or 1 for "sweep").
+
+    References
+    ----------
+    .. [1] He, J., Yalov, S. & Hahn, P. R. (2019). XBART: Accelerated Bayesian additive regression
+       trees. AISTATS, PMLR 89.
     """
 
     name = "xbart"
     default_blocked = True
-    default_tune_steps = BURN_IN
     _state_class = XBARTState
 
     def __init__(
         self,
         vars: Sequence[Variable] | Variable | None = None,
         *,
-        correction: str = "none",
+        correction: str = "tree",
+        scan: str = "paper",
+        mtry: int | None = None,
         model: Model | None = None,
         initial_point: dict[str, NDArray[Any]] | None = None,
         compile_kwargs: dict[str, Any] | None = None,
         rng: Any = None,
         blocked: bool = True,
     ) -> None:
-        _check_correction(correction)
+        self.correction = check_correction(correction, scan, mtry)
         model = modelcontext(model)
-        rvs = _forests(vars, model)
+        rvs = find_forests(vars, model)
         self.vars = [model.rvs_to_values[rv] for rv in rvs]
         self.rng = get_random_generator(rng)
+        if self.correction.kind == "none":
+            self.default_tune_steps = BURN_IN
         self.tune = True
+        self.num_sweeps = 0
+        self._num_first = 0  # sweeps without correction; `setup_chain` knows how many
+        self._draws_left = -1  # until the chain ends, as far as `setup_chain` has told
+        self._acceptance: dict[str, list[float]] = {}
         point = model.initial_point() if initial_point is None else initial_point
         mode = (compile_kwargs or {}).get("mode")
-        self._targets = [_make_target(model, rv, mode, point) for rv in rvs]
+        self._targets = [make_target(model, rv, self.correction, mode, point) for rv in rvs]
+        for target in self._targets:
+            if not target.likelihood.depends:
+                warnings.warn(no_likelihood(target.name), UserWarning, stacklevel=2)
         # No trees yet: the first step of a chain makes them from that chain's initial values.
         self.forests: dict[str, list[EnsembleState]] = {}
-        self.stats_dtypes_shapes: dict[str, Any] = {"tune": (bool, [])} | {
-            stat: (np.float64, []) for target in self._targets for stat in _stat_names(target.name)
-        }
+        names = [name for target in self._targets for name in _stat_names(target.name)]
+        self.stats_dtypes_shapes: dict[str, Any] = {
+            "tune": (bool, []),
+            "warning": (SamplerWarning, None),
+        } | {name: (np.float64, []) for name in names}
         self.stats_dtypes = [{stat: dtype for stat, (dtype, _) in self.stats_dtypes_shapes.items()}]
-        compile_kernels()
+        compile_kernels(self.correction)
 
     def step(
         self, point: dict[str, NDArray[Any]]
     ) -> tuple[dict[str, NDArray[Any]], list[dict[str, Any]]]:
         """Sweep over all trees of all forests, each given the current values of everything else."""
         point = dict(point)
-        stats: dict[str, Any] = {"tune": self.tune}
+        stats: dict[str, Any] = {"tune": self.tune, "warning": None}
+        correction = self.correction
+        if self.tune:
+            self.num_sweeps += 1
+            if self.num_sweeps <= self._num_first:
+                correction = correction._replace(kind="none")
         for target in self._targets:
-            point[target.value_name], infos = self._update(target, point)
-            stats |= _summary(target.name, infos)
+            point[target.value_name], report = self._update(target, point, correction)
+            stats |= dict(zip(_stat_names(target.name), report, strict=True))
+            if not self.tune:
+                self._acceptance.setdefault(target.name, []).append(report.acceptance)
+        self._draws_left -= 1
+        if self._draws_left == 0:
+            stats["warning"] = self._low_acceptance()
         return point, [stats]
 
     def setup_chain(self, rng: np.random.Generator, tune: int, draws: int) -> None:
         """Take the chain's generator. Trees stay: PyMC restores the state a chain starts from."""
         self.rng = get_random_generator(rng, copy=False)
         self.tune = tune > 0
+        self._num_first = min(BURN_IN, tune // 2)
+        self._draws_left = tune + draws
+        self._acceptance = {}
 
     @staticmethod
     def competence(var: Variable, has_grad: bool) -> Competence:  # noqa: ARG004
         """Ideal for forests, useless for everything else."""
-        is_forest = var.owner is not None and isinstance(var.owner.op, XBARTForestRV)
-        return Competence.IDEAL if is_forest else Competence.INCOMPATIBLE
+        return Competence.IDEAL if is_forest(var) else Competence.INCOMPATIBLE
 
     def _update(
-        self, target: _Target, point: dict[str, NDArray[Any]]
-    ) -> tuple[NDArray[Any], list[SweepInfo]]:
+        self, target: Target, point: dict[str, NDArray[Any]], correction: Correction
+    ) -> tuple[NDArray[Any], SweepReport]:
         """Sweep over one forest variable. Returns its new value and what the sweeps did."""
         value = point[target.value_name]
         states, rows = self._trees_behind(target, value)
-        infos = []
+        reports = []
         for k, ensemble in enumerate(target.ensembles):
             f = rows.reshape(value.shape)
             g, h = target.likelihood.gradient_curvature(f, point, row=k)
-            states[k], info = ensemble.sweep(states[k], g, h, self.rng)
+            states[k], report = ensemble.sweep(states[k], g, h, self.rng, correction)
             rows[k] = ensemble.values(states[k])
-            infos.append(info)
+            reports.append(report)
         self.forests[target.name] = states
-        return rows.reshape(value.shape).astype(value.dtype), infos
+        mean = SweepReport(*map(float, np.mean(reports, axis=0)))
+        return rows.reshape(value.shape).astype(value.dtype), mean
 
     def _trees_behind(
-        self, target: _Target, value: NDArray[Any]
+        self, target: Target, value: NDArray[Any]
     ) -> tuple[list[EnsembleState], NDArray[np.float64]]:
         """Trees whose sum is the forest's current value, and that sum, (number of ensembles, n).
 
@@ -166,116 +214,61 @@ class XBARTStep(BlockedStep):
         wanted = value.reshape(len(target.ensembles), -1)
         states = self.forests.get(target.name)
         if states is not None:
-            rows = _sums(target.ensembles, states)
+            rows = target.values(states)
             if np.array_equal(rows.astype(value.dtype), wanted):
                 return states, rows
-        states = [
-            ensemble.start(row.astype(np.float64), self.rng)
-            for ensemble, row in zip(target.ensembles, wanted, strict=True)
-        ]
-        return states, _sums(target.ensembles, states)
+        states = target.start(wanted, self.rng)
+        return states, target.values(states)
+
+    def _low_acceptance(self) -> SamplerWarning | None:
+        """Warning at the end of a chain that hardly moved."""
+        rates = {name: float(np.mean(rates)) for name, rates in self._acceptance.items()}
+        stuck = {name: rate for name, rate in rates.items() if rate < LOW_ACCEPTANCE}
+        if not stuck:
+            return None
+        described = ", ".join(f"{name!r} ({rate:.3f})" for name, rate in stuck.items())
+        change = (
+            "Use correction='tree', or fewer trees."
+            if self.correction.kind == "sweep"
+            else "Use more trees, or a noise prior that allows for more noise."
+        )
+        msg = (
+            f"Proposals for the trees of {described} were hardly ever accepted, so that the chain "
+            f"hardly moved. {change}"
+        )
+        return SamplerWarning(WarningType.BAD_ACCEPTANCE, msg, "warn")
 
     def _progressbar_config(
         self, n_chains: int = 1
     ) -> tuple[list[TextColumn], dict[str, list[str]]]:
-        """One column for each forest: leaves per tree."""
-        fields = [_stat_names(target.name)[0] for target in self._targets]
-        columns = [
-            TextColumn(
-                f"{{task.fields[{field}]}}", table_column=Column(f"{target.name} leaves", ratio=1)
-            )
-            for field, target in zip(fields, self._targets, strict=True)
-        ]
-        return columns, {field: ["-"] * n_chains for field in fields}
+        """Two columns for each forest: leaves per tree, and share of trees replaced."""
+        columns, fields = [], {}
+        for target in self._targets:
+            leaves, _, acceptance = _stat_names(target.name)
+            for field, what in ((leaves, "leaves"), (acceptance, "accepted")):
+                header = Column(f"{target.name} {what}", ratio=1)
+                columns.append(TextColumn(f"{{task.fields[{field}]}}", table_column=header))
+                fields[field] = ["-"] * n_chains
+        return columns, fields
 
     def _make_progressbar_update_functions(
         self,
     ) -> tuple[Callable[[dict[str, Any]], dict[str, str]]]:
-        fields = [_stat_names(target.name)[0] for target in self._targets]
+        formats: dict[str, str] = {}
+        for target in self._targets:
+            leaves, _, acceptance = _stat_names(target.name)
+            formats |= {leaves: ".1f", acceptance: ".2f"}
 
         def update(stats: dict[str, Any]) -> dict[str, str]:
-            return {field: f"{stats[field]:.1f}" for field in fields if field in stats}
+            return {
+                field: format(stats[field], spec)
+                for field, spec in formats.items()
+                if field in stats
+            }
 
         return (update,)
 
 
-def _check_correction(correction: str) -> None:
-    if correction not in CORRECTIONS:
-        msg = (
-            f"correction is {correction!r}, but must be one of {', '.join(map(repr, CORRECTIONS))}."
-        )
-        raise ValueError(msg)
-    if correction != "none":
-        msg = (
-            f"correction={correction!r} is not available yet in this version. "
-            "Use correction='none', the XBART sweep without Metropolis-Hastings correction."
-        )
-        raise NotImplementedError(msg)
-
-
-def _forests(variables: Sequence[Variable] | Variable | None, model: Model) -> list[Variable]:
-    """Forest variables (not their values) among `variables`, or all of the model."""
-    forests = [rv for rv in model.free_RVs if XBARTStep.competence(rv, False) is Competence.IDEAL]
-    if variables is None:
-        if not forests:
-            msg = "The model has no XBARTForest, so there is nothing for an XBARTStep to do."
-            raise ValueError(msg)
-        return forests
-    if isinstance(variables, Variable):
-        variables = [variables]
-    values = get_value_vars_from_user_vars(variables, model)
-    rvs = [model.values_to_rvs[value] for value in values]
-    strangers = [rv.name for rv in rvs if rv not in forests]
-    if strangers:
-        msg = (
-            f"XBARTStep can only update XBARTForest variables, but got {', '.join(strangers)}. "
-            "Leave other variables to pm.sample, which finds a step method for each."
-        )
-        raise TypeError(msg)
-    return rvs
-
-
-def _make_target(model: Model, rv: Variable, mode: Any, point: dict[str, NDArray[Any]]) -> _Target:
-    """Read a forest variable's settings and build everything a sweep over it needs."""
-    settings = rv.owner.op.settings
-    inputs = forest_inputs(rv)
-    design = encode(inputs.X)
-    value = model.rvs_to_values[rv]
-    num_ensembles = int(np.prod(point[value.name].shape[:-1], dtype=int))
-    mu = np.broadcast_to(inputs.mu, num_ensembles)
-    sigma = np.broadcast_to(inputs.sigma, num_ensembles)
-    split_weights = np.broadcast_to(inputs.split_weights, (num_ensembles, design.num_codes.size))
-    ensembles = [
-        Ensemble(
-            design,
-            tree_prior(
-                settings, sigma=sigma[k], split_weights=split_weights[k], num_rows=inputs.X.shape[0]
-            ),
-            float(mu[k]),
-            settings.num_trees,
-        )
-        for k in range(num_ensembles)
-    ]
-    likelihood = Likelihood(model, rv, mode=mode)
-    # A generator of its own: examining the model must not shift anyone's draws.
-    likelihood.check(point, np.random.default_rng(0))
-    return _Target(str(rv.name), str(value.name), ensembles, likelihood)
-
-
-def _sums(ensembles: list[Ensemble], states: list[EnsembleState]) -> NDArray[np.float64]:
-    return np.stack(
-        [ensemble.values(state) for ensemble, state in zip(ensembles, states, strict=True)]
-    )
-
-
-def _stat_names(name: str) -> tuple[str, str]:
-    return f"{name}_leaves", f"{name}_depth"
-
-
-def _summary(name: str, infos: list[SweepInfo]) -> dict[str, float]:
-    """Statistics of one forest variable in one draw."""
-    leaves, depth = _stat_names(name)
-    return {
-        leaves: float(np.mean([info.num_leaves for info in infos])),
-        depth: float(np.mean([info.depth for info in infos])),
-    }
+def _stat_names(name: str) -> tuple[str, str, str]:
+    """Names of the statistics of one forest, in the order of `SweepReport`."""
+    return f"{name}_leaves", f"{name}_depth", f"{name}_acceptance"

@@ -101,7 +101,7 @@ def test_result_is_a_copy():
             TypeError,
             "Column 'd' of X .*datetime",
         ),
-        (NUMBERS.astype(complex), TypeError, "Column 0 of X .*not real numbers"),
+        (NUMBERS.astype(complex), ValueError, "Column 0 of X .*Complex data not supported"),
         (NUMBERS[:, 0], ValueError, r"X has shape \(3,\), but must have two"),
         (NUMBERS[None], ValueError, "but must have two dim"),
         (np.float64(3.0), ValueError, "but must have two dim"),

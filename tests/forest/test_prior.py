@@ -5,12 +5,14 @@ import pytest
 
 from pymc_xbart.forest.prior import (
     TreeSettings,
+    check_cut_prior_fits,
     check_mu,
     check_settings,
     check_sigma,
     check_split_weights,
     tree_prior,
 )
+from pymc_xbart.kernels import CUT_PRIORS
 
 
 def test_defaults_are_those_of_the_settings():
@@ -59,15 +61,26 @@ def test_alpha_and_beta_must_be_real_numbers(name, value):
         check_settings(**{name: value})
 
 
-@pytest.mark.parametrize("cut_prior", ["cuts", "paper"])
-def test_other_cut_priors_are_not_available(cut_prior):
-    with pytest.raises(NotImplementedError, match=f"cut_prior='{cut_prior}' is not available"):
-        check_settings(cut_prior=cut_prior)
+@pytest.mark.parametrize("cut_prior", ["columns", "cuts", "paper"])
+def test_every_cut_prior_arrives_at_the_kernels(cut_prior):
+    settings = check_settings(cut_prior=cut_prior)
+    prior = tree_prior(settings, sigma=1.0, split_weights=np.ones(1), num_rows=10)
+    assert prior.cut_prior == CUT_PRIORS[cut_prior]
 
 
-def test_unknown_cut_priors_are_refused():
+@pytest.mark.parametrize("correction", ["tree", "sweep"])
+def test_only_the_paper_cut_prior_can_not_be_corrected(correction):
+    for cut_prior in ("columns", "cuts"):
+        check_cut_prior_fits(cut_prior, correction)
+    check_cut_prior_fits("paper", "none")
+    with pytest.raises(ValueError, match=f"correction='{correction}' can't be .*'paper'.*columns"):
+        check_cut_prior_fits("paper", correction)
+
+
+@pytest.mark.parametrize("cut_prior", ["rows", None, 0, ["columns"]])
+def test_unknown_cut_priors_are_refused(cut_prior):
     with pytest.raises(ValueError, match="'columns', 'cuts', 'paper'"):
-        check_settings(cut_prior="rows")
+        check_settings(cut_prior=cut_prior)
 
 
 def test_split_weights_are_equal_by_default():

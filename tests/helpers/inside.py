@@ -17,11 +17,13 @@ from pymc_xbart.kernels import (
     make_workspace,
     stump_forest,
 )
+from pymc_xbart.kernels.columns import draw_columns, draw_subset
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import draw_leaf_value, log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import build_tree
 from pymc_xbart.kernels.histogram import bucket_shift, make_buckets, num_buckets
+from pymc_xbart.kernels.noise import redraw_noise, redraw_weights
 from pymc_xbart.kernels.partition import gather_rows, partition_rows
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, find_cuts, score_cuts, score_node
 from pymc_xbart.kernels.score import Node as ScoredNode
@@ -29,7 +31,14 @@ from pymc_xbart.kernels.sweep import append_tree, empty_forest, trim
 from pymc_xbart.kernels.tree import draw_leaf_values
 from tests.helpers import slow
 
-__all__ = ["bucket_shift", "draw_leaf_value", "log_evidence", "num_buckets"]
+__all__ = [
+    "bucket_shift",
+    "draw_leaf_value",
+    "log_evidence",
+    "num_buckets",
+    "redraw_noise",
+    "redraw_weights",
+]
 
 
 class Case(NamedTuple):
@@ -257,9 +266,22 @@ def enumerate_law(case, node=None):
     return law
 
 
-def grow_trees(case, num_trees, rng):
+def columns_considered(choice, rng):
+    """Columns that one node considers, in the order in which they were drawn."""
+    considered = np.empty(choice.weights.size, np.int32)
+    count = draw_columns(choice, considered, rng)
+    return considered[:count].tolist()
+
+
+def columns_for_tree(choice, forest, tree, rng):
+    """Columns that are considered for whatever may replace a tree of a forest."""
+    draw_subset(forest, forest.tree_start[tree], forest.tree_start[tree + 1], choice, rng)
+    return columns_considered(choice, rng)
+
+
+def grow_trees(case, num_trees, rng, choice=None):
     """Trees grown from the root, all for the same g and h, with leaf values, as one `Forest`."""
-    choice = column_choice(case.num_columns)
+    choice = column_choice(case.num_columns) if choice is None else choice
     stump = stump_forest(1)
     return trim(
         _grow_trees(

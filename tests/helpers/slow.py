@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels import CUT_PRIORS
+
 LEAF = ()
 STOP = None  # among the options of a node; the others are (column, cut)
 
@@ -119,18 +121,26 @@ def available_cuts(problem, rows, depth):
 
 
 def prior_options(problem, rows, depth):
-    """Log prior probability of everything that can happen to a node."""
+    """Log prior weight of everything that can happen to a node.
+
+    Probabilities, unless the cut prior is "paper".
+    """
     available = available_cuts(problem, rows, depth)
     if not available:
         return {STOP: 0.0}
     prior = problem.prior
+    weights = prior.split_weights
     split = prior.alpha * (1 + depth) ** -prior.beta
-    sum_of_weights = sum(prior.split_weights[v] for v in available)
     options = {STOP: math.log(1 - split)}
     for v, cuts in available.items():
+        if prior.cut_prior == CUT_PRIORS["columns"]:
+            share = weights[v] / sum(weights[u] for u in available) / len(cuts)
+        elif prior.cut_prior == CUT_PRIORS["cuts"]:
+            share = weights[v] / sum(weights[u] * len(available[u]) for u in available)
+        else:
+            share = weights[v] / sum(weights)
         for cut in cuts:
-            probability = split * prior.split_weights[v] / sum_of_weights / len(cuts)
-            options[v, cut] = math.log(probability)
+            options[v, cut] = math.log(split * share)
     return options
 
 

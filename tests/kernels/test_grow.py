@@ -225,3 +225,22 @@ def test_extreme_curvatures_give_sound_trees(rng):
             h = scale * 10.0 ** rng.uniform(-12, 12, 60) * (rng.random(60) < 0.7)
             case = inside.make_case(X, np.sqrt(h) * rng.standard_normal(60), h, leaf_var=1e6)
             check_trees(case, inside.grow_trees(case, 5, rng))
+
+
+@pytest.mark.parametrize(
+    ("g", "h"),
+    [(np.nan, 1.0), (np.inf, 1.0), (1e200, 1.0), (1.0, np.nan), (1.0, np.inf), (1.0, -5.0)],
+)
+@pytest.mark.parametrize("how_many", ["one row", "all rows"])
+def test_numbers_that_are_none_leave_memory_alone(rng, g, h, how_many):
+    """Not a promise of sensible values: a likelihood that overflows must not end the process."""
+    case = inside.make_case(rng.standard_normal((60, 3)), rng.standard_normal(60), np.ones(60))
+    rows = slice(7, 8) if how_many == "one row" else slice(None)
+    case.g[rows], case.h[rows] = g, h
+    with np.errstate(all="ignore"):
+        forest = inside.grow_trees(case, 20, rng)
+    assert sizes(forest).max() <= 2 * 60 - 1
+    leaf_of_row = leaves_of(case, forest)
+    check.check_forest(
+        forest._replace(value=np.zeros(forest.value.size)), leaf_of_row, case.design, case.prior
+    )

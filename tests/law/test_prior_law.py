@@ -35,9 +35,10 @@ def test_prior_draws_follow_the_enumerated_prior(rng, kind):
 def test_growing_under_a_flat_likelihood_follows_the_enumerated_prior(rng, kind):
     case = flat_case(kind, rng)
     prior = slow.enumerate_law(case.problem, slow.prior_options)
-    law.assert_law(cases.count_trees(inside.grow_trees(case, 100_000, rng)), prior, false_fail=1e-6)
-    assert law.smallest_visible_error(prior, 100_000) < 0.035
-    for tree in rng.choice(np.array(list(prior), object), 50):
+    law.assert_law(cases.count_trees(inside.grow_trees(case, 50_000, rng)), prior, false_fail=1e-6)
+    assert law.smallest_visible_error(prior, 50_000) < 0.045
+    trees = list(prior)
+    for tree in (trees[k] for k in rng.choice(len(trees), 50)):
         assert inside.tree_log_prob(case, tree) == pytest.approx(prior[tree], abs=1e-12)
 
 

@@ -223,7 +223,7 @@ BAD = {
     "beta": ({"sigma": 1.0, "beta": -1.0}, ValueError, "beta is -1"),
     "num_trees": ({"sigma": 1.0, "num_trees": 0}, ValueError, "num_trees is 0"),
     "cutpoints": ({"sigma": 1.0, "num_cutpoints": 0}, ValueError, "num_cutpoints is 0"),
-    "cut_prior": ({"sigma": 1.0, "cut_prior": "cuts"}, NotImplementedError, "not available"),
+    "cut_prior": ({"sigma": 1.0, "cut_prior": "rows"}, ValueError, "cut_prior is 'rows'"),
     "shape": ({"sigma": 1.0, "shape": 7}, ValueError, "length 7, but X has 30 rows"),
     "shape-turned": ({"sigma": 1.0, "shape": (30, 2)}, ValueError, "k comes first"),
     "shape-empty": ({"sigma": 1.0, "shape": ()}, ValueError, "each of the 30 rows"),

@@ -1,0 +1,400 @@
+"""`XBARTRegressor`: the paper's estimator, without PyMC (floor 1)."""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_xbart.forest.calibration import default_noise_rate
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
+from pymc_xbart.forest.options import Options, check_options
+from pymc_xbart.forest.prediction import mean_of_draws, sums_of_trees
+from pymc_xbart.forest.sampler import (
+    SamplerState,
+    Trace,
+    draw_sweeps,
+    empty_trace,
+    fingerprint,
+    first_state,
+    make_task,
+    record,
+)
+from pymc_xbart.forest.training import (
+    Training,
+    calibrate_training,
+    read_training,
+    weigh_rows,
+)
+from pymc_xbart.kernels import Design, encode
+
+
+class _Scale(NamedTuple):
+    """What the first fit takes from the data."""
+
+    mean: float
+    leaf_var: float
+    noise_rate: float
+
+
+class _Chain(NamedTuple):
+    """What sampling goes on from, and whose rows it belongs to."""
+
+    state: SamplerState
+    rng: np.random.Generator
+    rows: str
+
+
+class XBARTRegressor(Estimator):
+    r"""Regression by accelerated Bayesian additive regression trees.
+
+    .. math:: y_i \sim N(\mu + \sum_{l=1}^{L} g_l(x_i),\ \sigma^2)
+
+    The algorithm XBART of [1]_ in full: every sweep grows all trees anew, each from the root on
+    what the others leave of y, and after every tree draws the noise variance, and the weights by
+    which columns are considered. The sweeps after burn-in are averaged.
+
+    With ``correction="none"``, the paper's default and this one's, the sweeps are a stochastic
+    search and no exact posterior sampler: its mean predicts well, but its intervals are too narrow.
+    ``correction="tree"`` samples the posterior; then ask for hundreds or thousands of sweeps.
+
+    Parameters are checked by `fit`. All have keywords only.
+
+    Parameters
+    ----------
+    num_trees : int, optional
+        Trees in the sum, L; ``(log n)^(log log n) / 4`` by default, rounded, at least 1 [1]_.
+    num_sweeps : int, default 40
+        Sweeps in all, burn-in included.
+    burnin : int, default 15
+        First sweeps, which are not kept, >= 0 and below `num_sweeps`. They consider all columns
+        whatever `mtry` says.
+    num_cutpoints : int, optional
+        About how many cuts each column offers in each node; ``max(floor(sqrt(n)), 100)`` by default
+        [1]_.
+    mtry : int, optional
+        Columns that a node considers, 1 to p; all p by default. They are drawn for each node,
+        without replacement, by weights w ~ Dirichlet(1 + number of splits on each column).
+    correction : {"none", "tree"}, default "none"
+        "tree": each new tree must pass a Metropolis-Hastings test, so that the sweeps have the
+        posterior as their law. Needs all columns, and a `cut_prior` other than "paper". ("sweep",
+        the paper's test of whole sweeps, is not available yet.)
+    alpha : float, default 0.95
+        Prior probability that the root of a tree splits, in (0, 1).
+    beta : float, default 1.25
+        A node at depth d splits with probability ``alpha * (1 + d) ** -beta``, >= 0 [1]_.
+    leaf_var : float, optional
+        Prior variance of a leaf value, > 0; ``0.3 * var(y) / L`` by default [1]_.
+    noise_shape : float, default 3.0
+        Shape of the noise variance's prior, > 0: it counts for as much as this number of rows.
+        ``noise_rate / noise_var`` is chi-square with `noise_shape` degrees of freedom; that is, the
+        noise variance is inverse gamma with shape ``noise_shape / 2`` and rate ``noise_rate / 2``.
+        (The paper prints its alpha and eta without the halves.)
+    noise_rate : float, optional
+        Scale of that prior, > 0, in squared units of y. By default such that the noise variance is
+        below that of y with probability 0.9; with 3 degrees of freedom it is ``0.584 * var(y)``.
+        The paper names no values. These are the ones of [2]_: proper, so that the noise cannot
+        vanish where trees can follow every row; free of the unit of y; and worth three rows.
+    min_samples_leaf : int, default 1
+        Rows that both sides of a split must keep.
+    max_depth : int, optional
+        Depth at which nodes do not split any more (root: 0); unlimited by default.
+    cut_prior : {"columns", "cuts", "paper"}, default "columns"
+        How prior weight is shared among cuts. "columns": a node that has cuts splits with the
+        probability above, and its columns are equally likely, however many cuts they have. "cuts",
+        as in the authors' code: it does, and all cuts are equally likely. "paper", the paper's
+        text: every cut has that probability divided by p as its weight, and stopping the rest to 1,
+        so that K cuts make a split about K / p times as likely, and trees are far larger.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
+        Source of chance. The same int gives the same result. NumPy's global state is neither read
+        nor changed.
+    warm_start : bool, default False
+        Whether `fit` goes on from where the last one stopped, up to a new and larger total of
+        `num_sweeps`. The rows of X must be the same; mean and scale of y stay those of the first
+        fit, as far as they are not given. With the same settings otherwise, the result is that of
+        one long run, to the last bit.
+    progressbar : bool, default False
+        Whether to show the sweeps as they go by.
+
+    Attributes
+    ----------
+    forests_ : list of kernels.Forest
+        The kept forests, one for each sweep after burn-in. A draw of f at x is `mean_` plus the sum
+        of the trees at x.
+    cut_values_ : list of ndarray of shape (nodes,)
+        For each of them, its cuts in the units of X: rows with x <= value go left. NaN at leaves.
+    split_counts_ : ndarray of shape (num_sweeps - burnin, p), int
+        Splits on each column, kept sweeps only.
+    noise_sd_ : ndarray of shape (num_sweeps,)
+        Standard deviation of the noise, sigma, at the end of each sweep; those of the kept forests
+        are ``noise_sd_[burnin:]``.
+    num_leaves_ : ndarray of shape (num_sweeps, num_trees), int
+        Leaves of each tree.
+    accepted_ : ndarray of shape (num_sweeps, num_trees), bool
+        Whether the new tree passed its test; always true without one.
+    num_trees_, mean_, leaf_var_, noise_rate_
+        As used; `mean_` is the mean of y, in which rows count by weight.
+    n_features_in_ : int
+        Columns of X, p.
+    feature_names_in_ : ndarray of shape (p,), object
+        Their names, if X was a DataFrame whose columns are named by strings.
+
+    References
+    ----------
+    .. [1] He, J., Yalov, S. & Hahn, P. R. (2019). XBART: Accelerated Bayesian additive regression
+       trees. Proceedings of Machine Learning Research 89 (AISTATS), 1130-1138.
+    .. [2] Chipman, H. A., George, E. I. & McCulloch, R. E. (2010). BART: Bayesian additive
+       regression trees. The Annals of Applied Statistics 4, 266-298.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pymc_xbart import XBARTRegressor
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(size=(500, 3))
+    >>> y = np.sin(6 * X[:, 0]) + rng.normal(0, 0.2, size=500)
+    >>> model = XBARTRegressor(num_trees=20, random_state=1).fit(X, y)
+    >>> model.predict(X[:5], return_draws=True).shape
+    (25, 5)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        num_trees: int | None = None,
+        num_sweeps: int = 40,
+        burnin: int = 15,
+        num_cutpoints: int | None = None,
+        mtry: int | None = None,
+        correction: str = "none",
+        alpha: float = 0.95,
+        beta: float = 1.25,
+        leaf_var: float | None = None,
+        noise_shape: float = 3.0,
+        noise_rate: float | None = None,
+        min_samples_leaf: int = 1,
+        max_depth: int | None = None,
+        cut_prior: str = "columns",
+        random_state: Any = None,
+        warm_start: bool = False,
+        progressbar: bool = False,
+    ) -> None:
+        self.num_trees = num_trees
+        self.num_sweeps = num_sweeps
+        self.burnin = burnin
+        self.num_cutpoints = num_cutpoints
+        self.mtry = mtry
+        self.correction = correction
+        self.alpha = alpha
+        self.beta = beta
+        self.leaf_var = leaf_var
+        self.noise_shape = noise_shape
+        self.noise_rate = noise_rate
+        self.min_samples_leaf = min_samples_leaf
+        self.max_depth = max_depth
+        self.cut_prior = cut_prior
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.progressbar = progressbar
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Draw forests given the data.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame of shape (n, p)
+            Finite real numbers, n >= 2. Constant columns are allowed and never split on.
+        y : array_like or Series of shape (n,)
+            Finite real numbers, not all equal.
+        sample_weight : array_like of shape (n,), optional
+            How many times each row counts, >= 0; once by default. As usual in scikit-learn, a row
+            of weight 2 is the same as the row twice, and one of weight 0 is left out. Weights that
+            average 1 may also be read as precisions: the noise variance of a row is then sigma^2 /
+            weight. Whole weights are carried out by repeating rows, if that no more than doubles
+            them. Otherwise `min_samples_leaf`, and the defaults of `num_trees` and
+            `num_cutpoints`, count rows and not weights.
+
+        Returns
+        -------
+        XBARTRegressor
+            Itself.
+
+        Raises
+        ------
+        ValueError, TypeError, NotImplementedError
+            In a sentence, if data or parameters are of no use.
+        """
+        names = feature_names(X)
+        is_resumed = self.warm_start and self.__sklearn_is_fitted__()
+        if is_resumed:
+            self._check_feature_names(names)
+        matrix = check_design(X)
+        matrix, training = weigh_rows(matrix, read_training(y, sample_weight, matrix.shape[0]))
+        options = check_options(self.get_params(), *matrix.shape)
+        design = encode(matrix)
+        if is_resumed:
+            self._check_num_features(matrix.shape[1])
+            scale, chain, trace = self._resume(options, design)
+        else:
+            scale, chain, trace = self._start(options, training, design)
+        task = make_task(options, training, design, **scale._asdict())
+        first = len(trace.noise_sd)
+        numbers = _with_progressbar(range(first, options.num_sweeps), self.progressbar)
+        for number, state, info in draw_sweeps(
+            task, chain.state, chain.rng, numbers, options.burnin
+        ):
+            record(trace, task, state, info, is_kept=number >= options.burnin)
+            chain = chain._replace(state=state)
+        self._keep(scale, chain, trace, names)
+        return self
+
+    def predict(self, X: Any, *, return_std: bool = False, return_draws: bool = False) -> Any:
+        """Posterior mean of f at new rows.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame of shape (m, p)
+            Finite real numbers, the columns that the forest was grown on, in the same order.
+        return_std : bool, default False
+            Whether to return the standard deviation of f over the draws, too: how much the kept
+            sweeps differ, divided by their number and not by one less, and without the noise of an
+            observation.
+        return_draws : bool, default False
+            Whether to return the draws of f instead of their mean.
+
+        Returns
+        -------
+        mean : ndarray of shape (m,)
+        std : ndarray of shape (m,)
+            If `return_std`.
+        draws : ndarray of shape (num_sweeps - burnin, m)
+            If `return_draws`, and then nothing else. In the order of the sweeps; draw k goes with
+            ``noise_sd_[burnin + k]``.
+        """
+        self._check_is_fitted()
+        if return_std and return_draws:
+            msg = "Pass return_std or return_draws, but not both: the draws tell their deviation."
+            raise ValueError(msg)
+        self._check_feature_names(feature_names(X))
+        matrix = check_design(X, min_rows=1)
+        self._check_num_features(matrix.shape[1])
+        sums = sums_of_trees(self.forests_, self.cut_values_, matrix)
+        if return_draws:
+            return self.mean_ + np.stack(list(sums))
+        if return_std:
+            draws = np.stack(list(sums))
+            return self.mean_ + mean_of_draws(draws), draws.std(axis=0)
+        return self.mean_ + mean_of_draws(sums)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the variance of y that the posterior mean explains, R^2.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame of shape (m, p)
+        y : array_like or Series of shape (m,)
+        sample_weight : array_like of shape (m,), optional
+            Weights of the rows, >= 0; equal by default.
+
+        Returns
+        -------
+        float
+            1 at best; 0 for the mean of y; below 0 for what is worse.
+        """
+        predicted = self.predict(X)
+        y, weight = read_training(y, sample_weight, predicted.size)
+        unexplained = np.sum(weight * (y - predicted) ** 2)
+        total = np.sum(weight * (y - np.average(y, weights=weight)) ** 2)
+        if total == 0.0:
+            return float(unexplained == 0.0)
+        return float(1.0 - unexplained / total)
+
+    def _start(
+        self, options: Options, training: Training, design: Design
+    ) -> tuple[_Scale, _Chain, Trace]:
+        """Take the scale from the data, and begin with trees that do not split."""
+        num_trees = options.settings.num_trees
+        calibration, variance = calibrate_training(training)
+        scale = _Scale(
+            calibration.mu,
+            options.leaf_var or calibration.sigma**2 / num_trees,
+            options.noise_rate or default_noise_rate(options.noise_shape, variance),
+        )
+        state = first_state(num_trees, design.num_codes.size, variance)
+        chain = _Chain(state, generator_of(self.random_state), fingerprint(design))
+        return scale, chain, empty_trace()
+
+    def _resume(self, options: Options, design: Design) -> tuple[_Scale, _Chain, Trace]:
+        """Go on from the last fit, as far as its rows and trees allow."""
+        done, kept = self.noise_sd_.size, len(self.forests_)
+        if fingerprint(design) != self._chain.rows:
+            msg = (
+                "X has other rows than the fit that is to be gone on from, but its trees belong to "
+                "those rows. Pass the same X, or set warm_start=False."
+            )
+            raise ValueError(msg)
+        if options.settings.num_trees != self.num_trees_:
+            msg = (
+                f"num_trees is {options.settings.num_trees}, but the fit that is to be gone on "
+                f"from has {self.num_trees_}. Keep that number, or set warm_start=False."
+            )
+            raise ValueError(msg)
+        if options.num_sweeps < done or options.burnin < done - kept:
+            msg = (
+                f"num_sweeps is {options.num_sweeps} and burnin {options.burnin}, but {done} "
+                f"sweeps have been made, and the first {done - kept} of them discarded. Under "
+                "warm_start num_sweeps counts all sweeps, those of earlier fits included: raise "
+                "it, and don't lower burnin."
+            )
+            raise ValueError(msg)
+        if options.num_sweeps == done:
+            msg = (
+                f"All {done} sweeps have been made. To go on, pass a larger num_sweeps: under "
+                "warm_start it counts those of earlier fits, too."
+            )
+            warnings.warn(msg, UserWarning, stacklevel=3)
+        scale = _Scale(
+            self.mean_,
+            options.leaf_var or self.leaf_var_,
+            options.noise_rate or self.noise_rate_,
+        )
+        skipped = options.burnin - (done - kept)
+        trace = Trace(
+            self.forests_[skipped:],
+            self.cut_values_[skipped:],
+            list(self.split_counts_[skipped:]),
+            list(self.noise_sd_),
+            list(self.num_leaves_),
+            list(self.accepted_),
+        )
+        return scale, self._chain, trace
+
+    def _keep(
+        self, scale: _Scale, chain: _Chain, trace: Trace, names: NDArray[np.object_] | None
+    ) -> None:
+        """Set all attributes of a fit."""
+        self._chain = chain
+        self.mean_, self.leaf_var_, self.noise_rate_ = scale
+        self.forests_ = trace.forests
+        self.cut_values_ = trace.cut_values
+        self.split_counts_ = np.array(trace.split_counts)
+        self.noise_sd_ = np.array(trace.noise_sd)
+        self.num_leaves_ = np.array(trace.num_leaves)
+        self.accepted_ = np.array(trace.accepted)
+        self.num_trees_ = self.num_leaves_.shape[1]
+        self.n_features_in_ = self.split_counts_.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+
+
+def _with_progressbar(numbers: range, is_shown: bool) -> Iterable[int]:
+    if not is_shown:
+        return numbers
+    from rich.progress import track
+
+    return track(numbers, description="Sweeps")

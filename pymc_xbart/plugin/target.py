@@ -1,0 +1,129 @@
+"""What a step method knows of a forest variable before it samples (floor 2).
+
+Everything that can be wrong with a forest in a model is found here, before sampling starts.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pymc.exceptions import SamplingError
+from pymc.model import Model
+from pymc.util import get_value_vars_from_user_vars
+from pytensor.graph.basic import Variable
+
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.prior import tree_prior
+from pymc_xbart.forest.tables import first_rows
+from pymc_xbart.kernels import encode
+from pymc_xbart.plugin.correction import Correction, check_fits
+from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
+from pymc_xbart.plugin.inputs import check_shape
+from pymc_xbart.plugin.likelihood import STEEPEST, Likelihood
+from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
+
+
+class Target(NamedTuple):
+    """A forest variable: its name, its value's name, its ensembles (one, or k for shape (k, n))."""
+
+    name: str
+    value_name: str
+    ensembles: list[Ensemble]
+    likelihood: Likelihood
+
+    def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
+        """Sum of the trees, (number of ensembles, n)."""
+        pairs = zip(self.ensembles, states, strict=True)
+        return np.stack([ensemble.values(state) for ensemble, state in pairs])
+
+    def start(self, wanted: NDArray[Any], rng: np.random.Generator) -> list[EnsembleState]:
+        """Grow trees that follow initial values, (number of ensembles, n)."""
+        self._check_start(wanted)
+        return [
+            ensemble.start(row.astype(np.float64), rng)
+            for ensemble, row in zip(self.ensembles, wanted, strict=True)
+        ]
+
+    def _check_start(self, wanted: NDArray[Any]) -> None:
+        """Refuse values that no trees can follow."""
+        limit = np.array([[STEEPEST * ensemble.prior.leaf_var] for ensemble in self.ensembles])
+        bad = np.unique(np.nonzero(~(np.abs(wanted) <= limit))[1])  # NaN among them
+        if bad.size:
+            msg = (
+                f"The value of the forest {self.name!r} is not finite, or too large for its scale, "
+                f"in {first_rows(bad)} (counting from 0), so that no trees can follow it. Correct "
+                "its initial values (`initvals`, or `initval` of the forest)."
+            )
+            raise SamplingError(msg)
+
+
+def is_forest(variable: Variable) -> bool:
+    """Whether a random variable is a forest."""
+    return variable.owner is not None and isinstance(variable.owner.op, XBARTForestRV)
+
+
+def find_forests(variables: Sequence[Variable] | Variable | None, model: Model) -> list[Variable]:
+    """Forest variables (not their values) among `variables`, or all of the model for None."""
+    forests = [rv for rv in model.free_RVs if is_forest(rv)]
+    if variables is None:
+        if not forests:
+            msg = "The model has no XBARTForest, so there is nothing for an XBARTStep to do."
+            raise ValueError(msg)
+        return forests
+    if isinstance(variables, Variable):
+        variables = [variables]
+    values = get_value_vars_from_user_vars(variables, model)
+    rvs = [model.values_to_rvs[value] for value in values]
+    strangers = [rv.name for rv in rvs if rv not in forests]
+    if strangers:
+        msg = (
+            f"XBARTStep can only update XBARTForest variables, but got {', '.join(strangers)}. "
+            "Leave other variables to pm.sample, which finds a step method for each."
+        )
+        raise TypeError(msg)
+    return rvs
+
+
+def make_target(
+    model: Model, rv: Variable, correction: Correction, mode: Any, point: dict[str, NDArray[Any]]
+) -> Target:
+    """Read a forest variable's settings and build everything a sweep over it needs."""
+    settings = rv.owner.op.settings
+    inputs = forest_inputs(rv)
+    # Data may have been replaced by a single row, which is all right for draws from the prior only.
+    X = check_design(inputs.X)
+    check_fits(correction, settings.cut_prior, X.shape[1])
+    design = encode(X)
+    value = model.rvs_to_values[rv]
+    check_shape(point[value.name].shape, X.shape[0])
+    batch = point[value.name].shape[:-1]
+    mu = np.broadcast_to(inputs.mu, batch).ravel()
+    sigma = np.broadcast_to(inputs.sigma, batch).ravel()
+    num_columns = design.num_codes.size
+    split_weights = np.broadcast_to(inputs.split_weights, (*batch, num_columns))
+    split_weights = split_weights.reshape(-1, num_columns)
+    ensembles = [
+        Ensemble(
+            design,
+            tree_prior(
+                settings, sigma=sigma[k], split_weights=split_weights[k], num_rows=X.shape[0]
+            ),
+            float(mu[k]),
+            settings.num_trees,
+        )
+        for k in range(mu.size)
+    ]
+    likelihood = Likelihood(model, rv, mode=mode)
+    # A generator of its own: examining the model must not shift anyone's draws.
+    likelihood.check(point, np.random.default_rng(0))
+    return Target(str(rv.name), str(value.name), ensembles, likelihood)
+
+
+def no_likelihood(name: str) -> str:
+    """Say what it means that nothing depends on a forest."""
+    return (
+        f"Nothing in the model depends on the forest {name!r}, so that its draws will be draws "
+        "from its prior. To learn about it from data, use it in a likelihood, for instance "
+        f"pm.Normal('y', {name}, noise, observed=y)."
+    )
