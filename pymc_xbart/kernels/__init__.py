@@ -5,6 +5,7 @@ State comes in and `(state, info)` goes out; what is overwritten says so. The ca
 checked one floor up.
 """
 
+from pymc_xbart.kernels.availability import split_availability
 from pymc_xbart.kernels.codes import cut_values, encode
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.full_sweep import describe_forest, proposal_log_density, propose_forest
@@ -36,6 +37,7 @@ __all__ = [
     "propose_forest",
     "route_codes",
     "route_values",
+    "split_availability",
     "stump_forest",
     "sweep",
 ]

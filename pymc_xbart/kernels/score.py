@@ -162,16 +162,26 @@ def weight_left_out(design, prior, table, rows, node, considered, num_considered
     for v in range(design.num_codes.size):
         if k < num_considered and considered[k] == v:
             k += 1
-        elif prior.split_weights[v] > 0.0:
-            if prior.min_samples_leaf == 1:
-                has_cuts = is_varied(design.codes[v], rows, node.start, node.stop)
-            else:
-                start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
-                bare = without_places(node, NOWHERE)
-                has_cuts = find_cuts(design, prior, table, rows, bare, v, scratch) > 0
-            if has_cuts:
-                total += prior.split_weights[v]
+        elif prior.split_weights[v] > 0.0 and has_cuts(
+            design, prior, table, rows, node, v, scratch
+        ):
+            total += prior.split_weights[v]
     return total
+
+
+@kernel
+def has_cuts(design, prior, table, rows, node, v, scratch):
+    """Whether column v has candidate cuts in a node, with as few looks at its rows as possible."""
+    if prior.min_samples_leaf == 1:
+        return is_varied(design.codes[v], rows, node.start, node.stop)
+    return count_cuts(design, prior, table, rows, node, v, scratch) > 0
+
+
+@kernel
+def count_cuts(design, prior, table, rows, node, v, scratch):
+    """Number of candidate cuts of column v in a node; overwrites `scratch.cuts`."""
+    start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
+    return find_cuts(design, prior, table, rows, without_places(node, NOWHERE), v, scratch)
 
 
 @kernel

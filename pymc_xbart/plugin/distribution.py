@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_xbart.forest.prior import TreeSettings, check_settings
 from pymc_xbart.plugin.inputs import (
+    batch_shape,
     check_batch,
     check_shape,
     column_weights,
@@ -28,6 +29,7 @@ from pymc_xbart.plugin.inputs import (
 )
 from pymc_xbart.plugin.logp import forest_logp
 from pymc_xbart.plugin.random_variable import XBARTForestRV
+from pymc_xbart.plugin.statistics import leaf_logp, split_logp
 
 
 class XBARTForest(pm.Distribution):
@@ -58,16 +60,18 @@ class XBARTForest(pm.Distribution):
         than X has rows, as where some rows are held out.
     mu : float, optional
         Prior mean of f. A constant, 0 by default. Not to be combined with `y`, which sets it.
-    sigma : float, optional
+    sigma : float or random variable, optional
         Prior standard deviation of f at a point, > 0. Exactly one of `y` and `sigma` must be given.
+        A random one, ``pm.HalfNormal("scale", 1)`` say, is sampled beside the forest.
     num_trees : int, default 100
         Trees in the sum, L.
     alpha : float, default 0.95
         Probability that the root splits, in (0, 1) [1]_.
     beta : float, default 1.25
         How fast that probability falls with depth, >= 0 [2]_.
-    split_weights : array_like of shape (p,), optional
-        Relative prior probabilities of splitting on each column, >= 0; equal by default.
+    split_weights : array_like of shape (p,) or random variable, optional
+        Relative prior probabilities of splitting on each column, >= 0; equal by default. Random
+        ones, ``pm.Dirichlet("weights", np.full(p, 1 / p))`` say, are sampled beside the forest.
     num_cutpoints : int, optional
         About how many cuts each column offers in each node; ``max(floor(sqrt(n)), 100)`` by default
         [2]_.
@@ -213,8 +217,9 @@ class XBARTForest(pm.Distribution):
             shape = (*convert_size(size), num_rows)
         shape = convert_shape(shape)
         check_shape(shape, num_rows)
-        mu, sigma = location_and_scale(y, mu, sigma, num_rows)
-        split_weights = column_weights(split_weights, num_columns)
+        batch = batch_shape(shape)
+        mu, sigma = location_and_scale(y, mu, sigma, num_rows, batch)
+        split_weights = column_weights(split_weights, num_columns, batch)
         check_batch(mu, 0, shape, "mu")
         check_batch(sigma, 0, shape, "sigma")
         check_batch(split_weights, 1, shape, "split_weights")
@@ -244,9 +249,12 @@ class XBARTForest(pm.Distribution):
         sigma: TensorVariable,
         split_weights: TensorVariable,
     ) -> TensorVariable:
-        """Constant, as long as the hyperparameters are; one for each forest. Used by PyMC."""
-        logp = forest_logp(value, pt.zeros(tuple(value.shape[:-1])))
-        return cast(TensorVariable, logp)
+        """Density of the trees given the hyperparameters that are random, else 0. Used by PyMC."""
+        logp = pt.zeros(tuple(value.shape[:-1]))
+        for term in (leaf_logp(sigma), split_logp(split_weights)):
+            if term is not None:
+                logp = logp + term
+        return cast(TensorVariable, forest_logp(value, logp))
 
 
 def _refuse_meaningless(kwargs: dict[str, Any]) -> None:

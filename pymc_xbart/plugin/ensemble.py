@@ -17,10 +17,12 @@ from pymc_xbart.kernels import (
     SweepInfo,
     column_choice,
     describe_forest,
+    draw_prior_forest,
     encode,
     forest_values,
     make_workspace,
     propose_forest,
+    split_availability,
     stump_forest,
     sweep,
 )
@@ -53,6 +55,7 @@ class Ensemble:
     ----------
     design : Design
     prior : Prior
+        Of one tree; hyperparameters that are random have their initial values in it.
     mu : float
         Prior mean of f, added to the sum of the trees.
     num_trees : int
@@ -86,7 +89,22 @@ class Ensemble:
         leaf_of_row = np.zeros((self.num_trees, self.num_rows), np.int32)
         return EnsembleState(stump_forest(self.num_trees), leaf_of_row)
 
-    def start(self, f: NDArray[np.float64], rng: np.random.Generator) -> EnsembleState:
+    def prior_with(self, sigma: float, split_weights: NDArray[np.float64]) -> Prior:
+        """Prior of a tree under other hyperparameters."""
+        leaf_var = float(sigma) ** 2 / self.num_trees
+        return self.prior._replace(leaf_var=leaf_var, split_weights=split_weights.copy())
+
+    def draw_prior(self, prior: Prior, rng: np.random.Generator) -> EnsembleState:
+        """Trees drawn from their prior."""
+        return EnsembleState(*draw_prior_forest(self.design, prior, self.num_trees, rng))
+
+    def availability(self, state: EnsembleState) -> NDArray[np.float64]:
+        """What each column weighs in the prior of each split, see `split_availability`."""
+        return split_availability(state.forest, self.design, self.prior, self._work)
+
+    def start(
+        self, f: NDArray[np.float64], prior: Prior, rng: np.random.Generator
+    ) -> EnsembleState:
         """Grow trees that follow given initial values f, (n,), as a sum of trees can.
 
         The values stand in for a response, observed with the standard deviation of one tree's leaf
@@ -95,9 +113,10 @@ class Ensemble:
         state = self.stumps()
         if (f == self.mu).all():
             return state
-        h = np.full(self.num_rows, 1.0 / self.prior.leaf_var)
+        h = np.full(self.num_rows, 1.0 / prior.leaf_var)
         for _ in range(START_SWEEPS):
-            state, _ = self.sweep(state, h * (f - self.values(state)), h, rng, Correction())
+            g = h * (f - self.values(state))
+            state, _ = self.sweep(state, g, h, prior, rng, Correction())
         return state
 
     def sweep(
@@ -105,6 +124,7 @@ class Ensemble:
         state: EnsembleState,
         g: NDArray[np.float64],
         h: NDArray[np.float64],
+        prior: Prior,
         rng: np.random.Generator,
         correction: Correction,
     ) -> tuple[EnsembleState, SweepReport]:
@@ -113,7 +133,7 @@ class Ensemble:
         `state.leaf_of_row` is overwritten.
         """
         if correction.kind == "sweep":
-            return self._sweep_as_one(state, g, h, rng, correction.scan)
+            return self._sweep_as_one(state, g, h, prior, rng, correction.scan)
         is_corrected = correction.kind == "tree"
         num_columns = self.design.num_codes.size
         forest, info = sweep(
@@ -122,7 +142,7 @@ class Ensemble:
             g,
             h,
             self.design,
-            self.prior,
+            prior,
             self._work,
             rng,
             is_corrected=is_corrected,
@@ -137,12 +157,13 @@ class Ensemble:
         state: EnsembleState,
         g: NDArray[np.float64],
         h: NDArray[np.float64],
+        prior: Prior,
         rng: np.random.Generator,
         scan: str,
     ) -> tuple[EnsembleState, SweepReport]:
         """Propose a whole new forest, accept or reject it."""
         forest, leaf_of_row, log_ratio, info = propose_forest(
-            *state, g, h, self.design, self.prior, self._work, rng, scan=scan
+            *state, g, h, self.design, prior, self._work, rng, scan=scan
         )
         if math.log1p(-rng.random()) < log_ratio:
             return EnsembleState(forest, leaf_of_row), _report(info, 1.0)
@@ -164,5 +185,5 @@ def compile_kernels(correction: Correction) -> None:
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
     for step in (Correction(), correction._replace(mtry=None)):  # the first sweeps have none
-        state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), rng, step)
+        state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), prior, rng, step)
     ensemble.values(state)

@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_xbart.forest.calibration import calibrate, read_response
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import check_mu, check_sigma, check_split_weights
+from pymc_xbart.plugin.statistics import with_leaves, with_splits
 
 
 def evaluate(variable: Variable, what: str) -> NDArray[Any]:
@@ -65,7 +66,7 @@ def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
 
 
 def location_and_scale(
-    y: Any, mu: Any, sigma: Any, num_rows: int
+    y: Any, mu: Any, sigma: Any, num_rows: int, batch: tuple[int, ...]
 ) -> tuple[TensorVariable, TensorVariable]:
     """Prior mean and scale as tensors, from `y` or from themselves."""
     if y is None and sigma is None:
@@ -87,7 +88,7 @@ def location_and_scale(
         )
         raise ValueError(msg)
     if y is None:
-        return _location(0.0 if mu is None else mu), _scale(sigma)
+        return _location(0.0 if mu is None else mu), _scale(sigma, batch)
     if isinstance(y, Variable):
         if rvs_in_graph([y]):
             msg = (
@@ -107,9 +108,12 @@ def location_and_scale(
     return pt.as_tensor_variable(calibration.mu), pt.as_tensor_variable(calibration.sigma)
 
 
-def column_weights(split_weights: Any, num_columns: int) -> TensorVariable:
-    """Split weights as a tensor; equal ones for None."""
-    _refuse_random(split_weights, "split_weights")
+def column_weights(split_weights: Any, num_columns: int, batch: tuple[int, ...]) -> TensorVariable:
+    """Split weights as a tensor; equal ones for None. Random ones carry what trees say of them."""
+    if is_random(split_weights):
+        # What a draw of them is like, for its length.
+        check_split_weights(evaluate(split_weights, "split_weights"), num_columns)
+        return with_splits(pt.as_tensor_variable(split_weights), batch, num_columns)
 
     def check(weights: Any) -> NDArray[np.float64]:
         return check_split_weights(weights, num_columns)
@@ -117,8 +121,13 @@ def column_weights(split_weights: Any, num_columns: int) -> TensorVariable:
     return _as_tensor(split_weights, check, "split_weights")
 
 
+def is_random(value: Any) -> bool:
+    """Whether a parameter depends on a random variable."""
+    return isinstance(value, Variable) and rvs_in_graph([value])
+
+
 def _location(mu: Any) -> TensorVariable:
-    if isinstance(mu, Variable) and rvs_in_graph([mu]):
+    if is_random(mu):
         msg = (
             "mu depends on a random variable of the model, but the prior mean of a forest is a "
             "constant. Give the model an intercept of its own instead, for instance "
@@ -128,8 +137,9 @@ def _location(mu: Any) -> TensorVariable:
     return _as_tensor(mu, check_mu, "mu")
 
 
-def _scale(sigma: Any) -> TensorVariable:
-    _refuse_random(sigma, "sigma")
+def _scale(sigma: Any, batch: tuple[int, ...]) -> TensorVariable:
+    if is_random(sigma):
+        return with_leaves(pt.as_tensor_variable(sigma), batch)
     return _as_tensor(sigma, check_sigma, "sigma")
 
 
@@ -143,10 +153,9 @@ def _as_tensor(
     return pt.as_tensor_variable(value)
 
 
-def _refuse_random(value: Any, what: str) -> None:
-    if isinstance(value, Variable) and rvs_in_graph([value]):
-        msg = f"A random {what} is not available yet in this version. Pass numbers."
-        raise NotImplementedError(msg)
+def batch_shape(shape: tuple[Any, ...] | None) -> tuple[int, ...]:
+    """Leading dimensions of a forest's shape, as they are now."""
+    return () if shape is None else tuple(_length(entry) for entry in shape[:-1])
 
 
 def check_shape(shape: tuple[Any, ...] | None, num_rows: int) -> None:
@@ -176,7 +185,7 @@ def check_batch(
     if batch == 0:
         return
     have = evaluate(value, what).shape[:batch]
-    want = () if shape is None else tuple(_length(entry) for entry in shape[:-1])
+    want = batch_shape(shape)
     try:
         fits = np.broadcast_shapes(have, want) == want
     except ValueError:

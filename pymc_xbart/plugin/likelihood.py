@@ -9,6 +9,7 @@ from pymc.model import Model
 from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.tables import first_rows
+from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.probe import Problem, draw_probes, find_problem
 from pymc_xbart.plugin.random_variable import forest_inputs
 from pymc_xbart.plugin.second_order import (
@@ -129,8 +130,10 @@ class Likelihood:
                 self._finite(self._function, f, point, row)
         except (AssertionError, ValueError) as error:  # what PyTensor raises where shapes don't fit
             raise ValueError(self._misfit(f, error)) from error
-        inputs = forest_inputs(rv)
-        probes = draw_probes(self._function, f, inputs.mu, inputs.sigma, point, rng)
+        batch = f.shape[:-1]
+        sigma, _ = Hyperparameters(self._model, rv, batch, self._mode)(point)
+        mu = forest_inputs(rv).mu
+        probes = draw_probes(self._function, f, mu, sigma.reshape(batch), point, rng)
         problem = find_problem(self._function, probes)
         if problem is None:
             return

@@ -27,7 +27,7 @@ from pymc_xbart.forest.prior import (
     tree_prior,
 )
 from pymc_xbart.kernels import Design, draw_prior_forest, encode, forest_values
-from pymc_xbart.plugin.inputs import evaluate
+from pymc_xbart.plugin.inputs import evaluate, is_random
 
 NUMBA_CACHE_VERSION = 1  # PyTensor reuses compiled code from disk until this number changes
 
@@ -37,8 +37,8 @@ class ForestInputs(NamedTuple):
 
     X: NDArray[np.float64]  # (n, p)
     mu: NDArray[np.float64]  # () or, for k forests, (k,)
-    sigma: NDArray[np.float64]  # () or (k,)
-    split_weights: NDArray[np.float64]  # (p,) or (k, p)
+    sigma: NDArray[np.float64] | None  # () or (k,); None if it is random
+    split_weights: NDArray[np.float64] | None  # (p,) or (k, p); None if they are random
 
 
 class XBARTForestRV(RandomVariable):
@@ -104,20 +104,25 @@ def forest_inputs(rv: Variable) -> ForestInputs:
     """
     X, mu, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
     matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1)
-    weights = _unpad(evaluate(split_weights, "split_weights"), 1)
-    if weights.shape[-1] != matrix.shape[1]:
+    sigma_now = weights = None
+    if not is_random(sigma):
+        sigma_now = check_sigma(_unpad(evaluate(sigma, "sigma"), 0))
+    if not is_random(split_weights):
+        weights = _unpad(evaluate(split_weights, "split_weights"), 1)
+        check_columns(rv, matrix.shape[1], weights.shape[-1])
+        weights = check_split_weights(weights, matrix.shape[1])
+    return ForestInputs(matrix, check_mu(_unpad(evaluate(mu, "mu"), 0)), sigma_now, weights)
+
+
+def check_columns(rv: Variable, num_columns: int, num_weights: int) -> None:
+    """Refuse an X that has been replaced by one with other columns."""
+    if num_weights != num_columns:
         msg = (
-            f"X of the forest {rv.name!r} has {matrix.shape[1]} column(s) now, but the forest was "
-            f"made for {weights.shape[-1]}. Pass the same columns in the same order, or write the "
-            "model anew."
+            f"X of the forest {rv.name!r} has {num_columns} column(s) now, but the forest was "
+            f"made for {num_weights}. Pass the same columns in the same order, or write the model "
+            "anew."
         )
         raise ValueError(msg)
-    return ForestInputs(
-        matrix,
-        check_mu(_unpad(evaluate(mu, "mu"), 0)),
-        check_sigma(_unpad(evaluate(sigma, "sigma"), 0)),
-        check_split_weights(weights, matrix.shape[1]),
-    )
 
 
 def _unpad(array: NDArray[Any], num_core_dims: int) -> NDArray[Any]:

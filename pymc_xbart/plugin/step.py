@@ -12,7 +12,7 @@ that PyMC gives it.
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_xbart.kernels import Prior
 from pymc_xbart.plugin.correction import Correction, check_correction
 from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
@@ -177,9 +178,30 @@ class XBARTStep(BlockedStep):
         """Take the chain's generator. Trees stay: PyMC restores the state a chain starts from."""
         self.rng = get_random_generator(rng, copy=False)
         self.tune = tune > 0
+        self.num_sweeps = 0  # a step that has been used before begins anew, too
         self._num_first = min(BURN_IN, tune // 2)
         self._draws_left = tune + draws
         self._acceptance = {}
+        for target in self._targets:
+            if target.hyperparameters.is_random and target.name not in self.forests:
+                self.forests[target.name] = target.draw_prior(self.rng)
+        self._publish()
+
+    @property
+    def sampling_state(self) -> XBARTState:
+        """Trees and generator, as PyMC copies, stores and restores them."""
+        return cast(XBARTState, super().sampling_state)
+
+    @sampling_state.setter
+    def sampling_state(self, state: XBARTState) -> None:
+        BlockedStep.sampling_state.fset(self, state)
+        self._publish()
+
+    def _publish(self) -> None:
+        """Let other steps see the trees at hand. They may run before this one does."""
+        for target in self._targets:
+            if target.name in self.forests:
+                target.publish(self.forests[target.name])
 
     @staticmethod
     def competence(var: Variable, has_grad: bool) -> Competence:  # noqa: ARG004
@@ -191,33 +213,37 @@ class XBARTStep(BlockedStep):
     ) -> tuple[NDArray[Any], SweepReport]:
         """Sweep over one forest variable. Returns its new value and what the sweeps did."""
         value = point[target.value_name]
-        states, rows = self._trees_behind(target, value)
+        priors = target.priors(point)
+        states, rows = self._trees_behind(target, value, priors)
         reports = []
         for k, ensemble in enumerate(target.ensembles):
             f = rows.reshape(value.shape)
             g, h = target.likelihood.gradient_curvature(f, point, row=k)
-            states[k], report = ensemble.sweep(states[k], g, h, self.rng, correction)
+            states[k], report = ensemble.sweep(states[k], g, h, priors[k], self.rng, correction)
             rows[k] = ensemble.values(states[k])
             reports.append(report)
         self.forests[target.name] = states
+        target.publish(states)
         mean = SweepReport(*map(float, np.mean(reports, axis=0)))
         return rows.reshape(value.shape).astype(value.dtype), mean
 
     def _trees_behind(
-        self, target: Target, value: NDArray[Any]
+        self, target: Target, value: NDArray[Any], priors: list[Prior]
     ) -> tuple[list[EnsembleState], NDArray[np.float64]]:
         """Trees whose sum is the forest's current value, and that sum, (number of ensembles, n).
 
         The value is authoritative. Where the trees at hand do not add up to it, as in a new chain
-        or after new initial values, others are grown to follow it.
+        or after new initial values, others are grown to follow it. (A value that is the prior mean
+        everywhere is where PyMC starts, and any trees may follow it.)
         """
         wanted = value.reshape(len(target.ensembles), -1)
         states = self.forests.get(target.name)
         if states is not None:
             rows = target.values(states)
-            if np.array_equal(rows.astype(value.dtype), wanted):
+            fits = np.array_equal(rows.astype(value.dtype), wanted)
+            if fits or target.is_default_start(wanted):
                 return states, rows
-        states = target.start(wanted, self.rng)
+        states = target.start(wanted, priors, self.rng)
         return states, target.values(states)
 
     def _low_acceptance(self) -> SamplerWarning | None:

@@ -16,9 +16,10 @@ from pytensor.graph.basic import Variable
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.tables import first_rows
-from pymc_xbart.kernels import encode
+from pymc_xbart.kernels import Prior, encode
 from pymc_xbart.plugin.correction import Correction, check_fits
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
+from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import STEEPEST, Likelihood
 from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
@@ -31,19 +32,52 @@ class Target(NamedTuple):
     value_name: str
     ensembles: list[Ensemble]
     likelihood: Likelihood
+    hyperparameters: Hyperparameters
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
         """Sum of the trees, (number of ensembles, n)."""
         pairs = zip(self.ensembles, states, strict=True)
         return np.stack([ensemble.values(state) for ensemble, state in pairs])
 
-    def start(self, wanted: NDArray[Any], rng: np.random.Generator) -> list[EnsembleState]:
+    def priors(self, point: Point) -> list[Prior]:
+        """Priors of a tree, given the values of the model's other variables."""
+        if not self.hyperparameters.is_random:
+            return [ensemble.prior for ensemble in self.ensembles]
+        hyperparameters = zip(self.ensembles, *self.hyperparameters(point), strict=True)
+        return [ensemble.prior_with(sigma, weights) for ensemble, sigma, weights in hyperparameters]
+
+    def start(
+        self, wanted: NDArray[Any], priors: list[Prior], rng: np.random.Generator
+    ) -> list[EnsembleState]:
         """Grow trees that follow initial values, (number of ensembles, n)."""
         self._check_start(wanted)
         return [
-            ensemble.start(row.astype(np.float64), rng)
-            for ensemble, row in zip(self.ensembles, wanted, strict=True)
+            ensemble.start(row.astype(np.float64), prior, rng)
+            for ensemble, row, prior in zip(self.ensembles, wanted, priors, strict=True)
         ]
+
+    def draw_prior(self, rng: np.random.Generator) -> list[EnsembleState]:
+        """Trees drawn from their prior, under initial hyperparameters.
+
+        Random ones need them to start from: next to trees without leaf values, the conditional of
+        sigma would lie at zero.
+        """
+        return [ensemble.draw_prior(ensemble.prior, rng) for ensemble in self.ensembles]
+
+    def is_default_start(self, wanted: NDArray[Any]) -> bool:
+        """Whether values, (number of ensembles, n), ask for no trees in particular."""
+        pairs = zip(self.ensembles, wanted, strict=True)
+        return all((row == np.asarray(e.mu, row.dtype)).all() for e, row in pairs)
+
+    def publish(self, states: list[EnsembleState]) -> None:
+        """Tell the model's log-probability what the trees are like, if it wants to know."""
+        if not self.hyperparameters.is_random:
+            return
+        availability = None
+        if self.hyperparameters.reads_splits:
+            pairs = zip(self.ensembles, states, strict=True)
+            availability = [ensemble.availability(state) for ensemble, state in pairs]
+        self.hyperparameters.publish([state.forest for state in states], availability)
 
     def _check_start(self, wanted: NDArray[Any]) -> None:
         """Refuse values that no trees can follow."""
@@ -99,10 +133,8 @@ def make_target(
     check_shape(point[value.name].shape, X.shape[0])
     batch = point[value.name].shape[:-1]
     mu = np.broadcast_to(inputs.mu, batch).ravel()
-    sigma = np.broadcast_to(inputs.sigma, batch).ravel()
-    num_columns = design.num_codes.size
-    split_weights = np.broadcast_to(inputs.split_weights, (*batch, num_columns))
-    split_weights = split_weights.reshape(-1, num_columns)
+    hyperparameters = Hyperparameters(model, rv, batch, mode)
+    sigma, split_weights = hyperparameters(point)
     ensembles = [
         Ensemble(
             design,
@@ -117,7 +149,7 @@ def make_target(
     likelihood = Likelihood(model, rv, mode=mode)
     # A generator of its own: examining the model must not shift anyone's draws.
     likelihood.check(point, np.random.default_rng(0))
-    return Target(str(rv.name), str(value.name), ensembles, likelihood)
+    return Target(str(rv.name), str(value.name), ensembles, likelihood, hyperparameters)
 
 
 def no_likelihood(name: str) -> str:

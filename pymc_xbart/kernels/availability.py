@@ -1,0 +1,68 @@
+"""Which columns could have been split on where a forest splits (floor 0: NumPy and Numba only).
+
+The prior of a split divides a column's weight by the sum over columns that have cuts in the node,
+so that the density of a forest given split weights needs to know which these are.
+"""
+
+import numpy as np
+
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.partition import gather_rows
+from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
+from pymc_xbart.kernels.score import count_cuts, has_cuts
+from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
+
+
+def split_availability(forest: Forest, design: Design, prior: Prior, work: Workspace) -> np.ndarray:
+    """What each column weighs in the prior of each split, apart from its split weight.
+
+    Returns
+    -------
+    ndarray of shape (number of splits, p), float64
+        1 for a column with cuts in the node, under `cut_prior` CUTS the number of its cuts; 0 for
+        the others.
+    """
+    num_columns, num_rows = design.codes.shape
+    num_splits = int((forest.column != NO_COLUMN).sum())
+    available = np.zeros((num_splits, num_columns))
+    _fill(forest, design, prior, work, np.zeros(num_rows), available)
+    return available
+
+
+@kernel
+def _fill(forest, design, prior, work, zeros, available):
+    """Follow every tree from its root and look at all columns of every split."""
+    table = tabulate_evidence(prior.leaf_var, zeros, work.half_log, work.gain)
+    tree = work.tree
+    row = 0
+    for index in range(forest.tree_start.size - 1):
+        start = forest.tree_start[index]
+        gather_rows(zeros, zeros, work.rows)
+        add_node(tree, np.int64(0), np.int32(0), np.int32(zeros.size), np.int32(0), 0.0, 0.0)
+        # Children stand behind their parent, so that the order of storage serves.
+        for node in range(forest.tree_start[index + 1] - start):
+            column = forest.column[start + node]
+            if column == NO_COLUMN:
+                continue
+            waiting = waiting_node(tree, node)
+            for v in range(available.shape[1]):
+                if prior.cut_prior == CUTS:
+                    available[row, v] = count_cuts(
+                        design, prior, table, work.rows, waiting, v, work.scratch
+                    )
+                elif has_cuts(design, prior, table, work.rows, waiting, v, work.scratch):
+                    available[row, v] = 1.0
+            row += 1
+            left = np.int64(forest.left[start + node])
+            split_node(
+                tree,
+                node,
+                left,
+                column,
+                forest.cut[start + node],
+                design.codes[column],
+                work.rows,
+                work.spare,
+            )

@@ -1,0 +1,140 @@
+"""sigma and split weights of a forest, constant or random (floor 2).
+
+If they are random, their values come from the model's current point, and the statistics of the
+trees go back to the model, see `statistics`.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pymc.exceptions import SamplingError
+from pymc.model import Model
+from pymc.pytensorf import compile as compile_pytensor
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.sharedvar import TensorSharedVariable
+
+from pymc_xbart.forest.prior import check_sigma, check_split_weights
+from pymc_xbart.kernels import Forest
+from pymc_xbart.kernels.records import NO_COLUMN
+from pymc_xbart.plugin.random_variable import check_columns, forest_inputs
+from pymc_xbart.plugin.statistics import statistics_of
+
+Point = dict[str, NDArray[Any]]
+
+
+class Hyperparameters:
+    """Prior scale and split weights of the k forests of one variable.
+
+    Parameters
+    ----------
+    model : pymc.Model
+    rv : TensorVariable
+        One of its forests.
+    batch : tuple of int
+        Leading dimensions of its value, with k elements in all; () for one forest.
+    mode : optional
+        PyTensor mode to compile in.
+
+    Attributes
+    ----------
+    is_random : bool
+        Whether one of them depends on a random variable.
+    reads_splits : bool
+        Whether the split weights do.
+    """
+
+    def __init__(
+        self, model: Model, rv: Variable, batch: tuple[int, ...] = (), mode: Any = None
+    ) -> None:
+        _, _, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
+        inputs = forest_inputs(rv)
+        self._rv = rv
+        self._batch = batch
+        self._num_columns = inputs.X.shape[1]
+        self._leaves = statistics_of(sigma)
+        self._splits = statistics_of(split_weights)
+        self.is_random = bool(self._leaves or self._splits)
+        self.reads_splits = bool(self._splits)
+        self._function: Any = None
+        self._constant = inputs.sigma, inputs.split_weights
+        if not self.is_random:
+            return
+        outputs = model.replace_rvs_by_values([sigma, split_weights])
+        needed = set(ancestors(outputs))
+        values = [value for value in model.value_vars if value in needed]
+        self._names = [value.name for value in values]
+        self._function = compile_pytensor(values, outputs, mode=mode)
+
+    def __call__(self, point: Point) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate sigma, (k,), and split weights, (k, p), at values of the model's variables."""
+        values = self._constant
+        if self._function is not None:
+            values = self._function(*(point[name] for name in self._names))
+            check_columns(self._rv, self._num_columns, np.shape(values[1])[-1])
+        try:
+            sigma = check_sigma(values[0])
+            split_weights = check_split_weights(values[1], self._num_columns)
+        except ValueError as error:
+            msg = f"Hyperparameters of the forest {self._rv.name!r} are out of range. {error}"
+            raise SamplingError(msg) from error
+        shape = (*self._batch, self._num_columns)
+        return (
+            np.broadcast_to(sigma, self._batch).ravel(),
+            np.broadcast_to(split_weights, shape).reshape(-1, self._num_columns),
+        )
+
+    def publish(
+        self, forests: list[Forest], availability: list[NDArray[np.float64]] | None
+    ) -> None:
+        """Tell the model what the trees are like.
+
+        Parameters
+        ----------
+        forests : list of k Forest
+        availability : list of k ndarray of shape (splits, p), or None
+            From `split_availability`; needed if split weights are random.
+        """
+        if self._leaves:
+            self._set(self._leaves[0], self._by_forest([_leaf_statistics(f) for f in forests]))
+        if self._splits and availability is not None:
+            counts, distinct, occurrences = _split_statistics(
+                forests, availability, self._num_columns
+            )
+            self._set(self._splits[0], self._by_forest(counts))
+            self._set(self._splits[1], distinct)
+            self._set(self._splits[2], self._by_forest(occurrences))
+
+    def _by_forest(self, values: Any) -> NDArray[Any]:
+        """Shape (k, m) as the model has it, (*batch, m)."""
+        array = np.asarray(values)
+        return array.reshape(*self._batch, array.shape[-1])
+
+    @staticmethod
+    def _set(shared: TensorSharedVariable, value: NDArray[Any]) -> None:
+        shared.set_value(value.astype(shared.dtype))
+
+
+def _leaf_statistics(forest: Forest) -> tuple[float, float]:
+    """Number of leaves, and number of trees times the sum of squared leaf values."""
+    num_trees = forest.tree_start.size - 1
+    is_leaf = forest.column == NO_COLUMN
+    return float(is_leaf.sum()), float(num_trees * np.sum(forest.value[is_leaf] ** 2))
+
+
+def _split_statistics(
+    forests: list[Forest], availability: list[NDArray[np.float64]], num_columns: int
+) -> list[NDArray[Any]]:
+    """Counts (k, p), distinct availabilities (m, p), and their occurrences (k, m)."""
+    counts = [np.bincount(f.column[f.column != NO_COLUMN], minlength=num_columns) for f in forests]
+    # One more row, so that there always is one; it occurs in no forest.
+    rows = np.concatenate([*availability, np.ones((1, num_columns))])
+    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    ends = np.cumsum([0, *map(len, availability)])
+    occurrences = [
+        np.bincount(which.ravel()[first:last], minlength=len(distinct))
+        for first, last in pairwise(ends)
+    ]
+    return [np.array(counts), distinct, np.array(occurrences)]
