@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
 from pymc_xbart.forest.options import Options, check_options
 from pymc_xbart.forest.prediction import mean_of_draws, sums_of_trees
 from pymc_xbart.forest.sampler import (
-    SamplerState,
+    Chain,
+    Scale,
     Trace,
     draw_sweeps,
     empty_trace,
@@ -29,22 +30,6 @@ from pymc_xbart.forest.training import (
     weigh_rows,
 )
 from pymc_xbart.kernels import Design, encode
-
-
-class _Scale(NamedTuple):
-    """What the first fit takes from the data."""
-
-    mean: float
-    leaf_var: float
-    noise_rate: float
-
-
-class _Chain(NamedTuple):
-    """What sampling goes on from, and whose rows it belongs to."""
-
-    state: SamplerState
-    rng: np.random.Generator
-    rows: str
 
 
 class XBARTRegressor(Estimator):
@@ -241,7 +226,7 @@ class XBARTRegressor(Estimator):
             scale, chain, trace = self._resume(options, design)
         else:
             scale, chain, trace = self._start(options, training, design)
-        task = make_task(options, training, design, **scale._asdict())
+        task = make_task(options, training, design, scale)
         first = len(trace.noise_sd)
         numbers = _with_progressbar(range(first, options.num_sweeps), self.progressbar)
         for number, state, info in draw_sweeps(
@@ -315,20 +300,20 @@ class XBARTRegressor(Estimator):
 
     def _start(
         self, options: Options, training: Training, design: Design
-    ) -> tuple[_Scale, _Chain, Trace]:
+    ) -> tuple[Scale, Chain, Trace]:
         """Take the scale from the data, and begin with trees that do not split."""
         num_trees = options.settings.num_trees
         calibration, variance = calibrate_training(training)
-        scale = _Scale(
+        scale = Scale(
             calibration.mu,
             options.leaf_var or calibration.sigma**2 / num_trees,
             options.noise_rate or default_noise_rate(options.noise_shape, variance),
         )
         state = first_state(num_trees, design.num_codes.size, variance)
-        chain = _Chain(state, generator_of(self.random_state), fingerprint(design))
+        chain = Chain(state, generator_of(self.random_state), fingerprint(design))
         return scale, chain, empty_trace()
 
-    def _resume(self, options: Options, design: Design) -> tuple[_Scale, _Chain, Trace]:
+    def _resume(self, options: Options, design: Design) -> tuple[Scale, Chain, Trace]:
         """Go on from the last fit, as far as its rows and trees allow."""
         done, kept = self.noise_sd_.size, len(self.forests_)
         if fingerprint(design) != self._chain.rows:
@@ -357,7 +342,7 @@ class XBARTRegressor(Estimator):
                 "warm_start it counts those of earlier fits, too."
             )
             warnings.warn(msg, UserWarning, stacklevel=3)
-        scale = _Scale(
+        scale = Scale(
             self.mean_,
             options.leaf_var or self.leaf_var_,
             options.noise_rate or self.noise_rate_,
@@ -374,7 +359,7 @@ class XBARTRegressor(Estimator):
         return scale, self._chain, trace
 
     def _keep(
-        self, scale: _Scale, chain: _Chain, trace: Trace, names: NDArray[np.object_] | None
+        self, scale: Scale, chain: Chain, trace: Trace, names: NDArray[np.object_] | None
     ) -> None:
         """Set all attributes of a fit."""
         self._chain = chain

@@ -38,6 +38,14 @@ from pymc_xbart.kernels import (
 )
 
 
+class Scale(NamedTuple):
+    """What the first fit takes from the data, as far as it is not given."""
+
+    mean: float
+    leaf_var: float
+    noise_rate: float
+
+
 class Task(NamedTuple):
     """What does not change while sampling.
 
@@ -55,16 +63,8 @@ class Task(NamedTuple):
     noise_rate: float
 
 
-def make_task(
-    options: Options,
-    training: Training,
-    design: Design,
-    *,
-    mean: float,
-    leaf_var: float,
-    noise_rate: float,
-) -> Task:
-    """Put together what has been checked; `mean` is what y comes without."""
+def make_task(options: Options, training: Training, design: Design, scale: Scale) -> Task:
+    """Put together what has been checked."""
     num_columns, num_rows = design.codes.shape
     prior = tree_prior(
         options.settings,
@@ -74,14 +74,14 @@ def make_task(
     )
     return Task(
         design,
-        training.y - mean,
+        training.y - scale.mean,
         training.weight,
-        prior._replace(leaf_var=leaf_var),
+        prior._replace(leaf_var=scale.leaf_var),
         options.settings.num_trees,
         options.mtry,
         options.is_corrected,
         options.noise_shape,
-        noise_rate,
+        scale.noise_rate,
     )
 
 
@@ -92,6 +92,14 @@ class SamplerState(NamedTuple):
     noise_var: float
     split_counts: NDArray[np.int64]  # (p,), splits of the forest on each column
     column_weights: NDArray[np.float64]  # (p,), with which columns are drawn
+
+
+class Chain(NamedTuple):
+    """What a later fit goes on from."""
+
+    state: SamplerState
+    rng: np.random.Generator
+    rows: str  # fingerprint of the rows that the trees belong to
 
 
 class Trace(NamedTuple):

@@ -131,8 +131,8 @@ def proposal_log_density(
     Returns
     -------
     float
-        Log-probability of the trees plus log-density of their leaf values; -inf where `forest_to`
-        has a cut that is no candidate.
+        Log-probability of the trees plus log-density of their leaf values. All cuts of `forest_to`
+        are taken to be candidates in their nodes, as those of any forest grown here are.
     """
     num_columns, num_rows = design.codes.shape
     work = make_workspace(num_rows, num_columns, prior.num_cutpoints)

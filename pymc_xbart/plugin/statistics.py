@@ -52,7 +52,7 @@ class WithTrees(Op):
         """Hand the parameter through."""
         output_storage[0][0] = np.asarray(inputs[0])
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: list[Any]) -> list[Any]:
+    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
         """Shape of the parameter."""
         return [shapes[0]]
 

@@ -137,6 +137,7 @@ class XBARTStep(BlockedStep):
         self._num_first = 0  # sweeps without correction; `setup_chain` knows how many
         self._draws_left = -1  # until the chain ends, as far as `setup_chain` has told
         self._acceptance: dict[str, list[float]] = {}
+        self._drawn: set[str] = set()  # forests that `setup_chain` has drawn from their prior
         point = model.initial_point() if initial_point is None else initial_point
         mode = (compile_kwargs or {}).get("mode")
         self._targets = [make_target(model, rv, self.correction, mode, point) for rv in rvs]
@@ -182,9 +183,11 @@ class XBARTStep(BlockedStep):
         self._num_first = min(BURN_IN, tune // 2)
         self._draws_left = tune + draws
         self._acceptance = {}
+        self._drawn = set()
         for target in self._targets:
             if target.hyperparameters.is_random and target.name not in self.forests:
                 self.forests[target.name] = target.draw_prior(self.rng)
+                self._drawn.add(target.name)
         self._publish()
 
     @property
@@ -233,17 +236,23 @@ class XBARTStep(BlockedStep):
         """Trees whose sum is the forest's current value, and that sum, (number of ensembles, n).
 
         The value is authoritative. Where the trees at hand do not add up to it, as in a new chain
-        or after new initial values, others are grown to follow it. (A value that is the prior mean
-        everywhere is where PyMC starts, and any trees may follow it.)
+        or after new initial values, others are grown to follow it. A value that is the prior mean
+        everywhere is where PyMC starts, and where hyperparameters are random, trees drawn from the
+        prior may follow it. Others may not: those that a step has kept from an earlier run would
+        make the next run depend on it.
         """
         wanted = value.reshape(len(target.ensembles), -1)
         states = self.forests.get(target.name)
         if states is not None:
             rows = target.values(states)
-            fits = np.array_equal(rows.astype(value.dtype), wanted)
-            if fits or target.is_default_start(wanted):
+            is_fresh = target.name in self._drawn and target.is_default_start(wanted)
+            self._drawn.discard(target.name)
+            if is_fresh or np.array_equal(rows.astype(value.dtype), wanted):
                 return states, rows
-        states = target.start(wanted, priors, self.rng)
+        if target.hyperparameters.is_random and target.is_default_start(wanted):
+            states = target.draw_prior(self.rng)
+        else:
+            states = target.start(wanted, priors, self.rng)
         return states, target.values(states)
 
     def _low_acceptance(self) -> SamplerWarning | None:

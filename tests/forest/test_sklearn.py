@@ -48,7 +48,7 @@ def test_it_passes_the_checks_of_scikit_learn(options):
         warnings.simplefilter("ignore")
         results = check_estimator(XBARTRegressor(**options), on_skip=None)
     status = {result["check_name"]: result["status"] for result in results}
-    assert status.pop("check_array_api_input") == "skipped"  # wants an environment variable set
+    assert status.pop("check_array_api_input", "skipped") == "skipped"  # wants a variable set
     assert len(status) > 40
     assert set(status.values()) == {"passed"}
 
