@@ -279,11 +279,6 @@ RANDOM = {
     "X": (lambda a: {"X": X * a, "sigma": 1.0}, "X depends on a random variable"),
     "y": (lambda a: {"X": X, "y": Y * a}, "y depends on a random variable"),
     "mu": (lambda a: {"X": X, "mu": 2 * a, "sigma": 1.0}, r"use a \+ f where f stood"),
-    "sigma": (lambda a: {"X": X, "sigma": pt.exp(a)}, "random sigma is not available yet"),
-    "weights": (
-        lambda a: {"X": X, "sigma": 1.0, "split_weights": pt.exp(a) * np.ones(3)},
-        "random split_weights is not available yet",
-    ),
     "minibatch": (
         lambda _: {"X": pm.Minibatch(pt.as_tensor(X), batch_size=5), "sigma": 1.0},
         "X is a pm.Minibatch",
