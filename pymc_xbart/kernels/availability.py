@@ -6,12 +6,13 @@ so that the density of a forest given split weights needs to know which these ar
 
 import numpy as np
 
+from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
-from pymc_xbart.kernels.score import count_cuts, has_cuts
+from pymc_xbart.kernels.score import NOWHERE, find_cuts, start_code_range, without_places
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
 
 
@@ -46,14 +47,15 @@ def _fill(forest, design, prior, work, zeros, available):
             column = forest.column[start + node]
             if column == NO_COLUMN:
                 continue
-            waiting = waiting_node(tree, node)
+            bare = without_places(waiting_node(tree, node), NOWHERE)
             for v in range(available.shape[1]):
-                if prior.cut_prior == CUTS:
-                    available[row, v] = count_cuts(
-                        design, prior, table, work.rows, waiting, v, work.scratch
-                    )
-                elif has_cuts(design, prior, table, work.rows, waiting, v, work.scratch):
-                    available[row, v] = 1.0
+                if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:
+                    # whether there are cuts shows in the first few rows
+                    available[row, v] = is_varied(design.codes[v], work.rows, bare.start, bare.stop)
+                    continue
+                start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, False)
+                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, work.scratch)
+                available[row, v] = num_cuts if prior.cut_prior == CUTS else min(num_cuts, 1)
             row += 1
             left = np.int64(forest.left[start + node])
             split_node(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.records import NO_COLUMN
 
 
@@ -22,8 +22,9 @@ class ColumnChoice(NamedTuple):
     mtry: int  # at most p; p considers all of them
     weights: np.ndarray  # (p,) float64, >= 0, for drawing them anew in each node
     is_per_tree: bool  # all nodes of a tree consider the first `subset_size` columns of `subset`
-    subset: np.ndarray  # (p,) int32
+    subset: np.ndarray  # (p,) int32, all columns, those of the subset first
     subset_size: np.ndarray  # (1,) int64
+    is_drawn: np.ndarray  # (p,) bool, scratch
 
 
 def column_choice(
@@ -51,44 +52,49 @@ def column_choice(
         is_per_tree,
         np.arange(num_columns, dtype=np.int32),
         np.full(1, num_columns, np.int64),
+        np.empty(num_columns, np.bool_),
     )
 
 
-@kernel
+@inner_kernel
 def is_shared(choice):
     """Whether all nodes of a tree consider the same columns."""
     return choice.is_per_tree or choice.mtry >= choice.weights.size
 
 
-@kernel
+@inner_kernel
 def draw_subset(forest, start, stop, choice, rng):
     """Draw the columns for all trees that may replace the one at nodes start..stop of a forest."""
     subset = choice.subset
+    is_drawn = choice.is_drawn
     num_columns = subset.size
     if choice.mtry >= num_columns:
         return
     for v in range(num_columns):
-        subset[v] = rng.random() * num_columns < choice.mtry
+        is_drawn[v] = rng.random() * num_columns < choice.mtry
     for node in range(start, stop):
         if forest.column[node] != NO_COLUMN:
-            subset[forest.column[node]] = 1
-    # Flags become a list, which never overtakes them.
+            is_drawn[forest.column[node]] = True
     size = 0
+    num_others = 0
     for v in range(num_columns):
-        if subset[v] == 1:
+        if is_drawn[v]:
             subset[size] = v
             size += 1
+        else:
+            num_others += 1
+            subset[num_columns - num_others] = v
     choice.subset_size[0] = size
 
 
-@kernel
+@inner_kernel
 def draw_columns(choice, considered, rng):
-    """Write the columns that a node considers to the front of `considered` (p,).
+    """Write the columns that a node considers to the front of `considered` (p,), then the others.
 
     Returns how many there are: `mtry`, or fewer if fewer have a positive weight.
     """
     if is_shared(choice):
-        for k in range(choice.subset_size[0]):
+        for k in range(considered.size):
             considered[k] = choice.subset[k]
         return choice.subset_size[0]
     weights = choice.weights

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 
 
 class Cuts(NamedTuple):
@@ -42,7 +42,7 @@ def make_cuts(size: int) -> Cuts:
     )
 
 
-@kernel
+@inner_kernel
 def list_cuts(
     buckets, base, shift, first, last, num_rows, num_cutpoints, min_samples_leaf, uniform_h, cuts
 ):
@@ -91,7 +91,7 @@ def list_cuts(
     return num_cuts
 
 
-@kernel
+@inner_kernel
 def _list_first_cut(buckets, base, shift, first, last, first_legal, last_legal, uniform_h, cuts):
     """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
     num_left = 0
@@ -111,7 +111,7 @@ def _list_first_cut(buckets, base, shift, first, last, first_legal, last_legal, 
     return 0
 
 
-@kernel
+@inner_kernel
 def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
     """Whether there are at most `enough` legal cuts."""
     num_legal = 0
@@ -127,7 +127,7 @@ def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
     return True
 
 
-@kernel
+@inner_kernel
 def is_varied(codes, rows, start, stop):
     """Whether the rows `rows[start:stop]` have more than one code, mostly seen in the first few."""
     row = rows.row

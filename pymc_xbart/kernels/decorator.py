@@ -7,8 +7,9 @@ import numba
 import numpy as np
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
-# forbidden. nogil, so that chains in threads of one process don't wait for each other.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+# forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
+# for C, since nobody takes the address of a kernel.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 
 # Type of array positions in loops over rows. With a signed one Numba must ask each time whether it
 # counts from the end, which triples the time of adding a row to its bucket.
@@ -16,15 +17,43 @@ POSITION_DTYPE = np.uint64
 
 
 def kernel(function: Callable) -> Callable:
-    """Compile `function` with Numba, and keep the machine code on disk where that is possible.
+    """Compile `function` with Numba, and keep the machine code on disk where that is possible."""
+    return _compile(function, OPTIONS)
+
+
+def inner_kernel(function: Callable) -> Callable:
+    """Compile a function that only other kernels call.
+
+    It does without the code that takes arguments from Python and hands results back, which for
+    records of arrays costs more to compile than most kernels themselves. Called from Python, it
+    raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.)
+    """
+    compiled = _compile(function, OPTIONS | {"no_cpython_wrapper": True})
+    if compiled is not function:
+        compiled.__class__ = _inner_class(type(compiled))
+    return compiled
+
+
+def _compile(function: Callable, options: dict[str, Any]) -> Any:
+    """Compile with a cache on disk, or without.
 
     Numba raises at decoration, that is at import, when neither the package's folder nor the user's
     cache folder can be written (read-only installations, containers without a home). Compiling anew
     in each process is then slow but right.
     """
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
-        return numba.njit(**OPTIONS)(function)
+        return numba.njit(**options)(function)
+
+
+def _inner_class(dispatcher: type) -> type:
+    """Class of dispatchers that refuse calls from Python: Numba would follow a null pointer."""
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ARG001
+        msg = f"{self.__name__} is an inner kernel: only other kernels can call it."
+        raise TypeError(msg)
+
+    return type("InnerKernel", (dispatcher,), {"__call__": refuse})

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 
 # Weights this many nats below the largest cannot change a double-precision sum of fewer than 2^20
 # terms.
 NEGLIGIBLE = 50.0
 
 
-@kernel
+@inner_kernel
 def log_sum_exp(log_weight, size):
     """Log of the sum of the first `size` weights; -inf if all are zero."""
     largest = -np.inf
@@ -24,7 +24,7 @@ def log_sum_exp(log_weight, size):
     return largest + np.log(total)
 
 
-@kernel
+@inner_kernel
 def draw_from_log_weights(log_weight, size, log_total, rng):
     """Index below `size` drawn with probability exp(log_weight[k] - log_total).
 

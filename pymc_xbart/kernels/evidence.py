@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 
 
 class EvidenceTable(NamedTuple):
@@ -32,21 +32,21 @@ class EvidenceTable(NamedTuple):
     gain: np.ndarray  # (n + 1,) v / (2 (1 + v h c))
 
 
-@kernel
+@inner_kernel
 def log_evidence(sum_g, sum_h, leaf_var):
     """Log of the integrated likelihood of a node, relative to f unchanged there."""
     precision_ratio = 1.0 + leaf_var * sum_h
     return 0.5 * (leaf_var * sum_g * sum_g / precision_ratio - np.log(precision_ratio))
 
 
-@kernel
+@inner_kernel
 def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
     """Draw a leaf value from its posterior."""
     posterior_var = leaf_var / (1.0 + leaf_var * sum_h)
     return posterior_var * sum_g + np.sqrt(posterior_var) * rng.standard_normal()
 
 
-@kernel
+@inner_kernel
 def tabulate_evidence(leaf_var, h, half_log, gain):
     """Table for this sweep's g and h; `half_log` and `gain` (n + 1,) are overwritten."""
     lowest = h[0]

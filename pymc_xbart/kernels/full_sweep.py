@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.columns import column_choice
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior, SweepInfo
@@ -275,7 +275,7 @@ def _walk(
     return WalkDensity(proposal, log_prior, log_w, origin_log_w), new, info
 
 
-@kernel
+@inner_kernel
 def leaf_log_densities(tree, num_nodes, leaf_var):
     """Log-density of the leaf values under their posterior and under their prior."""
     posterior = 0.0
@@ -290,7 +290,7 @@ def leaf_log_densities(tree, num_nodes, leaf_var):
     return posterior, prior
 
 
-@kernel
+@inner_kernel
 def sum_of_evidences(tree, num_nodes, leaf_var):
     """Sum of the evidences of a tree's leaves."""
     total = 0.0

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.columns import is_shared
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import NodeRows
@@ -89,7 +89,7 @@ class Built(NamedTuple):
     log_density: float  # of growing this structure from the root, leaf values apart
 
 
-@kernel
+@inner_kernel
 def build_tree(
     forest, start, is_given, root_is_scored, tree, g, h, design, prior, table, choice, work, rng
 ):
@@ -163,7 +163,7 @@ def build_tree(
     return Built(num_nodes, log_w, log_density)
 
 
-@kernel
+@inner_kernel
 def option_of(column, scores):
     """Option that a given tree has taken in a node: to split on `column`, or to stop."""
     num_considered = scores.num_considered[0]
@@ -173,7 +173,7 @@ def option_of(column, scores):
     return num_considered
 
 
-@kernel
+@inner_kernel
 def draw_option(scores, rng):
     """Draw what happens to a node. It stops where no weight is a number, as when g or h are not."""
     stop = scores.num_considered[0]
@@ -182,7 +182,7 @@ def draw_option(scores, rng):
     return drawn if drawn >= 0 else stop
 
 
-@kernel
+@inner_kernel
 def evidence_of_children(tree, node, leaf_var):
     """Sum of the evidences of a split's children, taken as leaves."""
     left = tree[node]["left"]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 BUCKETS_PER_CUT = 8  # how finely candidate cuts can be placed between two neighbours
 MIN_BUCKETS = 1024  # count and g in this many buckets fit in the first-level cache beside the rows
@@ -59,7 +59,7 @@ def num_stored(num_rows: int, num_columns: int, size: int) -> int:
     return min((num_rows // size).bit_length() + 1, MAX_STORE_BYTES // bytes_per_node)
 
 
-@kernel
+@inner_kernel
 def bucket_shift(lo, hi, size):
     """Smallest shift that maps the codes lo..hi to at most `size` buckets."""
     shift = 0
@@ -68,7 +68,7 @@ def bucket_shift(lo, hi, size):
     return shift
 
 
-@kernel
+@inner_kernel
 def sum_column(
     codes, rows, start, stop, code_range, uniform_h, is_ready, own, has_sibling, parent, sibling
 ):
@@ -99,29 +99,29 @@ def sum_column(
         The outermost buckets that hold rows.
     """
     size = own.num_rows.size
-    shift = bucket_shift(code_range[0], code_range[1], size)
-    base = code_range[0] >> shift
-    last = (code_range[1] >> shift) - base
-    if not is_ready:
-        _clear(own, last, uniform_h)
-        _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
-    if has_sibling:
-        _subtract(parent, own, sibling, last, uniform_h)
-    first, last = _occupied(own.num_rows, last)
-    # A node that fills more than half of its buckets would need more than there are under the next
-    # smaller shift.
-    if shift > 0 and last - first <= size // 2:
-        _narrow(codes, rows, start, stop, code_range)
+    first = 0
+    last = -1
+    # Once more at most, with the node's own range of codes. A loop, so that adding up is compiled
+    # once.
+    for is_narrowed in (False, True):
         shift = bucket_shift(code_range[0], code_range[1], size)
         base = code_range[0] >> shift
-        first = 0
         last = (code_range[1] >> shift) - base
-        _clear(own, last, uniform_h)
-        _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+        if is_narrowed or not is_ready:
+            _clear(own, last, uniform_h)
+            _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+        if has_sibling and not is_narrowed:
+            _subtract(parent, own, sibling, last, uniform_h)
+        first, last = _occupied(own.num_rows, last)
+        # A node that fills more than half of its buckets would need more than there are under the
+        # next smaller shift.
+        if is_narrowed or shift == 0 or last - first > size // 2:
+            break
+        _narrow(codes, rows, start, stop, code_range)
     return base, shift, first, last
 
 
-@kernel
+@inner_kernel
 def _clear(buckets, last, uniform_h):
     """Set the buckets up to `last` to zero."""
     num_rows, sum_g, sum_h = buckets
@@ -133,7 +133,7 @@ def _clear(buckets, last, uniform_h):
             sum_h[b] = 0.0
 
 
-@kernel
+@inner_kernel
 def _subtract(parent, own, sibling, last, uniform_h):
     """Write what is left of the parent's sums without the node's to `sibling`."""
     parent_num_rows, parent_g, parent_h = parent
@@ -147,7 +147,7 @@ def _subtract(parent, own, sibling, last, uniform_h):
             sum_h[b] = parent_h[b] - own_h[b]
 
 
-@kernel
+@inner_kernel
 def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
     """Add count, g and h of each row to the bucket of its code."""
     row, g, h = rows
@@ -167,7 +167,7 @@ def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
             sum_h[b] += h[i]
 
 
-@kernel
+@inner_kernel
 def _occupied(num_rows, last):
     """First and last bucket up to `last` that hold rows."""
     first = 0
@@ -178,7 +178,7 @@ def _occupied(num_rows, last):
     return first, last
 
 
-@kernel
+@inner_kernel
 def _narrow(codes, rows, start, stop, code_range):
     """Set `code_range` to the smallest and largest code in the node."""
     row = rows.row

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.records import NO_COLUMN
 
 
@@ -32,7 +32,7 @@ def no_side_draws() -> SideDraws:
     return SideDraws(False, np.ones(1), 1.0, 1.0, False, np.zeros(0, np.int64))
 
 
-@kernel
+@inner_kernel
 def redraw_noise(g, h, side, rng):
     """Draw the noise variance given the residuals, and put g and h (n,) on its scale.
 
@@ -55,7 +55,7 @@ def redraw_noise(g, h, side, rng):
     side.noise_var[0] = new
 
 
-@kernel
+@inner_kernel
 def count_splits(forest, start, stop, sign, split_counts):
     """Add `sign` to the count of a column for every split on it in one tree."""
     for node in range(start, stop):
@@ -63,7 +63,7 @@ def count_splits(forest, start, stop, sign, split_counts):
             split_counts[forest.column[node]] += sign
 
 
-@kernel
+@inner_kernel
 def redraw_weights(weights, split_counts, rng):
     """Draw column weights (p,) from their Dirichlet law. Overwrites `weights`."""
     total = 0.0

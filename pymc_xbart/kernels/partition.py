@@ -9,10 +9,10 @@ forward in memory.
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 
-@kernel
+@inner_kernel
 def partition_rows(codes, cut, rows, start, stop, spare):
     """Move the rows with code <= cut to the front of `rows[start:stop]`.
 
@@ -71,7 +71,7 @@ def partition_rows(codes, cut, rows, start, stop, spare):
     return np.int64(middle), last_left, left_g, left_h, right_g, right_h
 
 
-@kernel
+@inner_kernel
 def gather_rows(g, h, rows):
     """Put all rows into one node, in order: `rows` is overwritten. Returns the sums of g and h."""
     sum_g = 0.0

@@ -7,7 +7,7 @@ give the same law, and that is how tests hold both to account.
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
 from pymc_xbart.kernels.records import (
     COLUMNS,
@@ -108,7 +108,7 @@ def _draw_tree(
     return num_nodes
 
 
-@kernel
+@inner_kernel
 def _weigh_cuts(design, prior, leaf, node, counts, candidates, weights):
     """Set `weights` to split weight times number of cuts, by column. Returns their sum."""
     total = 0.0
@@ -121,7 +121,7 @@ def _weigh_cuts(design, prior, leaf, node, counts, candidates, weights):
     return total
 
 
-@kernel
+@inner_kernel
 def _draw_column(design, prior, leaf, node, counts, candidates, weights, rng):
     """Draw a column by weight among those with cuts in the node, and list its cuts.
 
@@ -149,7 +149,7 @@ def _draw_column(design, prior, leaf, node, counts, candidates, weights, rng):
         weights[drawn] = 0.0
 
 
-@kernel
+@inner_kernel
 def _list_cuts(codes, prior, leaf, node, counts, candidates):
     """List the candidate cuts of one column in one node. Returns how many there are."""
     lo = 65_536
@@ -188,7 +188,7 @@ def _list_cuts(codes, prior, leaf, node, counts, candidates):
     return max(num_candidates, 1)
 
 
-@kernel
+@inner_kernel
 def _divide(codes, cut, leaf, node, left):
     """Move the rows of `node` to its children, in `leaf`. Returns the largest code on the left."""
     largest = -1

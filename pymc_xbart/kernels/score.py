@@ -22,7 +22,7 @@ import numpy as np
 
 from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
@@ -93,7 +93,7 @@ def make_scores(num_columns: int) -> Scores:
     )
 
 
-@kernel
+@inner_kernel
 def split_probability(prior, depth):
     """Prior probability that a node with cuts splits."""
     if depth >= prior.max_depth:
@@ -101,7 +101,7 @@ def split_probability(prior, depth):
     return prior.alpha * (1.0 + depth) ** -prior.beta
 
 
-@kernel
+@inner_kernel
 def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     """Write the log-weights of what can happen to a node to `scores`.
 
@@ -115,15 +115,27 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     # The parent has looked at this column, too, if all nodes look at the same columns.
     is_on_record = is_shared(choice) and 0 < node.depth < MAX_RANGE_DEPTH
     available = 0.0  # what prior weights are divided by
+    left_out = 0.0  # what they would be divided by in addition, if all columns were considered
     has_cuts = False
-    for k in range(num_considered):
+    num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
+    for k in range(num_looked_at):
         v = considered[k]
         weight = prior.split_weights[v]
-        log_weight[k] = -np.inf
+        is_left_out = k >= num_considered
+        if not is_left_out:
+            log_weight[k] = -np.inf
         if weight == 0.0:
+            continue
+        if is_left_out and prior.min_samples_leaf == 1:
+            if is_varied(design.codes[v], rows, node.start, node.stop):
+                left_out += weight
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
         num_cuts = find_cuts(design, prior, table, rows, node, v, scratch)
+        if is_left_out:
+            if num_cuts > 0:
+                left_out += weight
+            continue
         if num_cuts > 0:
             has_cuts = True
             scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table)
@@ -134,11 +146,6 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
             available += weight * num_cuts
         elif num_cuts > 0 or prior.cut_prior != COLUMNS:
             available += weight
-    left_out = 0.0
-    if choice.is_per_tree and split > 0.0:
-        left_out = weight_left_out(
-            design, prior, table, rows, node, considered, num_considered, scratch
-        )
     log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
     if has_cuts or left_out > 0.0:
         log_weight[num_considered] += np.log1p(-split)
@@ -151,40 +158,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     scores.log_share[0] = -np.log1p(left_out / available) if has_cuts else 0.0
 
 
-@kernel
-def weight_left_out(design, prior, table, rows, node, considered, num_considered, scratch):
-    """Sum of the split weights of columns that have cuts in a node but are not considered.
-
-    `considered` is in increasing order, as a subset drawn for a tree is.
-    """
-    total = 0.0
-    k = 0
-    for v in range(design.num_codes.size):
-        if k < num_considered and considered[k] == v:
-            k += 1
-        elif prior.split_weights[v] > 0.0 and has_cuts(
-            design, prior, table, rows, node, v, scratch
-        ):
-            total += prior.split_weights[v]
-    return total
-
-
-@kernel
-def has_cuts(design, prior, table, rows, node, v, scratch):
-    """Whether column v has candidate cuts in a node, with as few looks at its rows as possible."""
-    if prior.min_samples_leaf == 1:
-        return is_varied(design.codes[v], rows, node.start, node.stop)
-    return count_cuts(design, prior, table, rows, node, v, scratch) > 0
-
-
-@kernel
-def count_cuts(design, prior, table, rows, node, v, scratch):
-    """Number of candidate cuts of column v in a node; overwrites `scratch.cuts`."""
-    start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
-    return find_cuts(design, prior, table, rows, without_places(node, NOWHERE), v, scratch)
-
-
-@kernel
+@inner_kernel
 def without_places(node, place):
     """The same node, with sums at `place` if anywhere, and none to derive for a sibling."""
     return Node(
@@ -200,7 +174,7 @@ def without_places(node, place):
     )
 
 
-@kernel
+@inner_kernel
 def score_cuts(cuts, num_cuts, node, table):
     """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp."""
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
@@ -235,7 +209,7 @@ def score_cuts(cuts, num_cuts, node, table):
     return log_sum_exp(log_weight, num_cuts)
 
 
-@kernel
+@inner_kernel
 def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     """Code of a cut of column v, drawn by weight, in a node that has been scored.
 
@@ -250,7 +224,7 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     return scratch.cuts.code[drawn]
 
 
-@kernel
+@inner_kernel
 def find_cuts(design, prior, table, rows, node, v, scratch):
     """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are."""
     own = scratch.buckets
@@ -295,13 +269,13 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
     )
 
 
-@kernel
+@inner_kernel
 def column_of(stored, place, v):
     """Sums of one column in one of the nodes that keep theirs."""
     return Buckets(stored.num_rows[place, v], stored.g[place, v], stored.h[place, v])
 
 
-@kernel
+@inner_kernel
 def start_code_range(code_range, depth, v, num_codes, is_on_record):
     """Take over the parent's code range in column v, or the whole column if it is not on record."""
     own = code_range[min(depth, MAX_RANGE_DEPTH), v]

@@ -7,7 +7,7 @@ through the gradient: when f moves by t under a quadratic log-likelihood, g move
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.noise import (
@@ -121,14 +121,14 @@ def _sweep(forest, leaf_of_row, g, h, design, prior, choice, side, is_corrected,
     return new, info
 
 
-@kernel
+@inner_kernel
 def take_out(value, tree_start, leaf, g, h):
     """Move g from the forest to the forest without one tree."""
     for i in range(g.size):
         g[i] += h[i] * value[tree_start + leaf[i]]
 
 
-@kernel
+@inner_kernel
 def put_in(tree, leaf, g, h):
     """Move g from the forest without one tree to the forest with its successor."""
     for i in range(g.size):
@@ -143,7 +143,7 @@ def empty_info(num_trees):
     )
 
 
-@kernel
+@inner_kernel
 def describe(tree, num_nodes, is_accepted, index, info):
     """Write what a reader may want to know of a tree to `info`."""
     depth = 0
@@ -154,7 +154,7 @@ def describe(tree, num_nodes, is_accepted, index, info):
     info.accepted[index] = is_accepted
 
 
-@kernel
+@inner_kernel
 def empty_forest(num_trees, capacity):
     """Forest with room for `capacity` nodes and no tree yet."""
     return Forest(
@@ -166,7 +166,7 @@ def empty_forest(num_trees, capacity):
     )
 
 
-@kernel
+@inner_kernel
 def append_tree(forest, index, tree, num_nodes):
     """Write a tree behind tree `index - 1`. Returns the forest, in larger arrays if need be."""
     start = forest.tree_start[index]

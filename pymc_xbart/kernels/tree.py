@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value
 from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
@@ -38,7 +38,7 @@ def make_tree(num_rows: int) -> np.ndarray:
     return np.empty(2 * num_rows, NODE_DTYPE)
 
 
-@kernel
+@inner_kernel
 def add_node(tree, node, start, stop, depth, sum_g, sum_h):
     """Write a leaf without a value at index `node`."""
     tree[node]["column"] = NO_COLUMN
@@ -55,7 +55,7 @@ def add_node(tree, node, start, stop, depth, sum_g, sum_h):
     tree[node]["sibling_place"] = NOWHERE
 
 
-@kernel
+@inner_kernel
 def split_node(tree, node, left, column, cut, codes, rows, spare):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
@@ -72,7 +72,7 @@ def split_node(tree, node, left, column, cut, codes, rows, spare):
     add_node(tree, left + 1, middle, stop, depth, right_g, right_h)
 
 
-@kernel
+@inner_kernel
 def order_children(tree, node, num_places, min_rows):
     """Decide where the children of a split keep their sums. Returns the larger and the smaller.
 
@@ -103,7 +103,7 @@ def order_children(tree, node, num_places, min_rows):
     return larger, smaller
 
 
-@kernel
+@inner_kernel
 def waiting_node(tree, node):
     """What scoring needs to know of a node."""
     place = tree[node]["place"]
@@ -123,7 +123,7 @@ def waiting_node(tree, node):
     )
 
 
-@kernel
+@inner_kernel
 def draw_leaf_values(tree, num_nodes, leaf_var, rng):
     """Draw the value of every leaf from its posterior."""
     for node in range(num_nodes):

@@ -10,13 +10,13 @@ was kept; that is right as long as the log-likelihood is quadratic.
 import numpy as np
 
 from pymc_xbart.kernels.columns import draw_subset
-from pymc_xbart.kernels.decorator import POSITION_DTYPE, kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.grow import Built, build_tree
 from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.kernels.tree import draw_leaf_values
 
 
-@kernel
+@inner_kernel
 def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng):
     """Draw a successor of tree `index` of the forest, with leaf values.
 
@@ -81,7 +81,7 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     return tree, num_nodes, is_accepted
 
 
-@kernel
+@inner_kernel
 def num_columns_used(tree, num_nodes, used):
     """Number of different columns that a tree splits on. `used` (p,) bool is scratch."""
     for v in range(used.size):
@@ -95,7 +95,7 @@ def num_columns_used(tree, num_nodes, used):
     return count
 
 
-@kernel
+@inner_kernel
 def record_leaves(tree, num_nodes, rows, leaf):
     """Write each row's leaf to `leaf` (n,)."""
     row = rows.row

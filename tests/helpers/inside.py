@@ -17,15 +17,17 @@ from pymc_xbart.kernels import (
     make_workspace,
     stump_forest,
 )
-from pymc_xbart.kernels.columns import draw_columns, draw_subset
+from pymc_xbart.kernels import columns as _columns
+from pymc_xbart.kernels import draw as _draw
+from pymc_xbart.kernels import evidence as _evidence
+from pymc_xbart.kernels import histogram as _histogram
+from pymc_xbart.kernels import noise as _noise
+from pymc_xbart.kernels import partition as _partition
+from pymc_xbart.kernels import score as _score
 from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
-from pymc_xbart.kernels.evidence import draw_leaf_value, log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import build_tree
-from pymc_xbart.kernels.histogram import bucket_shift, make_buckets, num_buckets
-from pymc_xbart.kernels.noise import redraw_noise, redraw_weights
-from pymc_xbart.kernels.partition import gather_rows, partition_rows
-from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, find_cuts, score_cuts, score_node
+from pymc_xbart.kernels.histogram import make_buckets, num_buckets
+from pymc_xbart.kernels.score import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.score import Node as ScoredNode
 from pymc_xbart.kernels.sweep import append_tree, empty_forest, trim
 from pymc_xbart.kernels.tree import draw_leaf_values
@@ -39,6 +41,83 @@ __all__ = [
     "redraw_noise",
     "redraw_weights",
 ]
+
+# Inner kernels can't be called from Python. These can, and do nothing else.
+
+
+@kernel
+def draw_columns(choice, considered, rng):
+    return _columns.draw_columns(choice, considered, rng)
+
+
+@kernel
+def draw_subset(forest, start, stop, choice, rng):
+    _columns.draw_subset(forest, start, stop, choice, rng)
+
+
+@kernel
+def log_sum_exp(log_weight, size):
+    return _draw.log_sum_exp(log_weight, size)
+
+
+@kernel
+def draw_from_log_weights(log_weight, size, log_total, rng):
+    return _draw.draw_from_log_weights(log_weight, size, log_total, rng)
+
+
+@kernel
+def log_evidence(sum_g, sum_h, leaf_var):
+    return _evidence.log_evidence(sum_g, sum_h, leaf_var)
+
+
+@kernel
+def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
+    return _evidence.draw_leaf_value(sum_g, sum_h, leaf_var, rng)
+
+
+@kernel
+def tabulate_evidence(leaf_var, h, half_log, gain):
+    return _evidence.tabulate_evidence(leaf_var, h, half_log, gain)
+
+
+@kernel
+def bucket_shift(lo, hi, size):
+    return _histogram.bucket_shift(lo, hi, size)
+
+
+@kernel
+def redraw_noise(g, h, side, rng):
+    _noise.redraw_noise(g, h, side, rng)
+
+
+@kernel
+def redraw_weights(weights, split_counts, rng):
+    _noise.redraw_weights(weights, split_counts, rng)
+
+
+@kernel
+def gather_rows(g, h, rows):
+    return _partition.gather_rows(g, h, rows)
+
+
+@kernel
+def partition_rows(codes, cut, rows, start, stop, spare):
+    return _partition.partition_rows(codes, cut, rows, start, stop, spare)
+
+
+@kernel
+def find_cuts(design, prior, table, rows, node, v, scratch):
+    return _score.find_cuts(design, prior, table, rows, node, v, scratch)
+
+
+@kernel
+def score_cuts(cuts, num_cuts, node, table):
+    return _score.score_cuts(cuts, num_cuts, node, table)
+
+
+@kernel
+def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
+    _score.score_node(design, prior, table, choice, rows, node, scratch, scores, rng)
 
 
 class Case(NamedTuple):

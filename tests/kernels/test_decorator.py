@@ -9,6 +9,7 @@ import pytest
 
 from pymc_xbart import kernels
 from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.evidence import log_evidence
 
 PACKAGE = Path(kernels.__file__).parents[1]
 
@@ -75,3 +76,9 @@ def test_other_errors_of_compilation_are_not_swallowed(monkeypatch):
     monkeypatch.setattr(numba, "njit", refuse)
     with pytest.raises(RuntimeError, match="something else"):
         kernel(len)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT every kernel is a plain function")
+def test_an_inner_kernel_refuses_a_call_from_python():
+    with pytest.raises(TypeError, match="log_evidence is an inner kernel"):
+        log_evidence(1.0, 1.0, 1.0)
