@@ -16,9 +16,19 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrap
 POSITION_DTYPE = np.uint64
 
 
-def kernel(function: Callable) -> Callable:
-    """Compile `function` with Numba, and keep the machine code on disk where that is possible."""
-    return _compile(function, OPTIONS)
+def kernel(function: Callable) -> Any:
+    """Compile `function` with Numba, and keep the machine code on disk where that is possible.
+
+    Numba raises at decoration, that is at import, when neither the package's folder nor the user's
+    cache folder can be written (read-only installations, containers without a home). Compiling anew
+    in each process is then slow but right.
+    """
+    try:
+        return numba.njit(cache=True, **OPTIONS)(function)
+    except RuntimeError as error:
+        if "locator" not in str(error):
+            raise
+        return numba.njit(**OPTIONS)(function)
 
 
 def inner_kernel(function: Callable) -> Callable:
@@ -26,27 +36,14 @@ def inner_kernel(function: Callable) -> Callable:
 
     It does without the code that takes arguments from Python and hands results back, which for
     records of arrays costs more to compile than most kernels themselves. Called from Python, it
-    raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.)
+    raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.) Nothing of it is kept
+    on disk, since the kernels that call it contain it.
     """
-    compiled = _compile(function, OPTIONS | {"no_cpython_wrapper": True})
+    options = OPTIONS | {"no_cpython_wrapper": True}
+    compiled: Any = numba.njit(**options)(function)
     if compiled is not function:
         compiled.__class__ = _inner_class(type(compiled))
     return compiled
-
-
-def _compile(function: Callable, options: dict[str, Any]) -> Any:
-    """Compile with a cache on disk, or without.
-
-    Numba raises at decoration, that is at import, when neither the package's folder nor the user's
-    cache folder can be written (read-only installations, containers without a home). Compiling anew
-    in each process is then slow but right.
-    """
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError as error:
-        if "locator" not in str(error):
-            raise
-        return numba.njit(**options)(function)
 
 
 def _inner_class(dispatcher: type) -> type:
