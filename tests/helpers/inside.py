@@ -1,7 +1,8 @@
 """The one place in the tests that knows how kernels call each other.
 
 Everything below `sweep` is internal and changes whenever something is made faster. Tests see a
-`Case` (data, prior, scratch), its `Node`s, and plain Python numbers.
+`Case` (data, prior, scratch), its `Node`s, and plain Python numbers. (Compiled loops over many
+trees or forests, in `loops`, are part of it.)
 """
 
 from typing import NamedTuple
@@ -15,7 +16,6 @@ from pymc_xbart.kernels import (
     column_choice,
     encode,
     make_workspace,
-    stump_forest,
 )
 from pymc_xbart.kernels import columns as _columns
 from pymc_xbart.kernels import draw as _draw
@@ -25,21 +25,23 @@ from pymc_xbart.kernels import noise as _noise
 from pymc_xbart.kernels import partition as _partition
 from pymc_xbart.kernels import score as _score
 from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.grow import build_tree
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.score import Node as ScoredNode
-from pymc_xbart.kernels.sweep import append_tree, empty_forest, trim
-from pymc_xbart.kernels.tree import draw_leaf_values
 from tests.helpers import slow
+from tests.helpers.loops import choose_columns, follow_trees, grow_trees, sweep_each
 
 __all__ = [
     "bucket_shift",
+    "choose_columns",
     "draw_leaf_value",
+    "follow_trees",
+    "grow_trees",
     "log_evidence",
     "num_buckets",
     "redraw_noise",
     "redraw_weights",
+    "sweep_each",
 ]
 
 # Inner kernels can't be called from Python. These can, and do nothing else.
@@ -356,31 +358,6 @@ def columns_for_tree(choice, forest, tree, rng):
     """Columns that are considered for whatever may replace a tree of a forest."""
     draw_subset(forest, forest.tree_start[tree], forest.tree_start[tree + 1], choice, rng)
     return columns_considered(choice, rng)
-
-
-def grow_trees(case, num_trees, rng, choice=None):
-    """Trees grown from the root, all for the same g and h, with leaf values, as one `Forest`."""
-    choice = column_choice(case.num_columns) if choice is None else choice
-    stump = stump_forest(1)
-    return trim(
-        _grow_trees(
-            stump, case.g, case.h, case.design, case.prior, choice, case.work, num_trees, rng
-        )
-    )
-
-
-@kernel
-def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
-    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
-    forest = empty_forest(num_trees, 16 * num_trees)
-    for index in range(num_trees):
-        built = build_tree(
-            stump, 0, False, False, work.tree, g, h, design, prior, table, choice, work, rng
-        )
-        num_nodes = built.num_nodes
-        draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
-        forest = append_tree(forest, index, work.tree, num_nodes)
-    return forest
 
 
 def tabulated_evidence(case, count, sum_g):

@@ -82,13 +82,13 @@ def leaf_posterior(g, h, leaf_var):
     return leaf_var * sum_g / (1 + leaf_var * sum_h), leaf_var / (1 + leaf_var * sum_h)
 
 
-def dense_log_density(y, noise_var, leaf_var, leaf_of_row):
-    """Log density of y = (its leaf's value) + noise as one multivariate Gaussian.
+def dense_log_density(y, noise_var, leaf_var, *leaf_of_row):
+    """Log density of y = (sum of its leaves' values) + noise as one multivariate Gaussian.
 
-    `noise_var` and `leaf_of_row` are (n,); leaf values are N(0, leaf_var).
+    `noise_var` and, for each tree, `leaf_of_row` are (n,); leaf values are N(0, leaf_var).
     """
-    same_leaf = np.equal.outer(leaf_of_row, leaf_of_row)
-    covariance = np.diag(noise_var) + leaf_var * same_leaf
+    shared_leaves = sum(np.equal.outer(leaf, leaf).astype(int) for leaf in leaf_of_row)
+    covariance = np.diag(noise_var) + leaf_var * shared_leaves
     _, log_determinant = np.linalg.slogdet(covariance)
     quadratic = y @ np.linalg.solve(covariance, y)
     return -0.5 * (quadratic + log_determinant + y.size * math.log(2 * math.pi))
@@ -118,6 +118,12 @@ def available_cuts(problem, rows, depth):
             if pairs:
                 available[v] = [cut for cut, _ in pairs]
     return available
+
+
+def considering(problem, columns):
+    """The same problem, in which no other columns can be split on."""
+    weights = [s if v in columns else 0.0 for v, s in enumerate(problem.prior.split_weights)]
+    return problem._replace(prior=problem.prior._replace(split_weights=np.array(weights)))
 
 
 def prior_options(problem, rows, depth):

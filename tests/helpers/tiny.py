@@ -72,3 +72,40 @@ def make(kind, curvature, rng, **prior_fields):
     h = CURVATURES[curvature](rng, len(X))
     g = 1.2 * rng.standard_normal(len(X))
     return inside.make_case(X, g, h, **({"alpha": 0.8, "beta": 0.5} | fields | prior_fields))
+
+
+def with_matching_gradient(case):
+    """Rows without curvature get no gradient, as under a Normal likelihood."""
+    return case._replace(g=np.where(case.h > 0, case.g, 0.0))
+
+
+def repeated(case, times):
+    """The same data many times over, each row with its share of the gradient and curvature."""
+    prior_fields = case.prior._asdict() | {"min_samples_leaf": case.prior.min_samples_leaf * times}
+    X, g, h = (np.repeat(array, times, axis=0) for array in (case.X, case.g, case.h))
+    return inside.make_case(X, g / times, h / times, **prior_fields)
+
+
+# So few trees that pairs of them can be listed, too.
+SMALLER_KINDS = {
+    "continuous": lambda rng: (rng.permutation(5)[:, None], {}),
+    "tied": lambda _: (np.array([[0, 0, 1, 1, 2, 2], [0, 1, 1, 0, 0, 1]]).T, {}),
+    "0/1": lambda _: (
+        np.array([[0, 0, 1, 1, 0, 1], [0, 1, 1, 0, 0, 1], np.ones(6)]).T,
+        {"split_weights": [1.0, 3.0, 2.0]},
+    ),
+    "min_samples_leaf 2": lambda rng: (
+        np.column_stack([rng.permutation(7), rng.permutation(7)]),
+        {"min_samples_leaf": 2},
+    ),
+}
+
+
+def make_smaller(kind, rng, **prior_fields):
+    """A case of few trees under a Normal likelihood, in which many proposals are rejected."""
+    X, fields = SMALLER_KINDS[kind](rng)
+    # Steps of X as wide as a leaf, which lift the response and lower it in turn.
+    steps = np.sum(X // fields.get("min_samples_leaf", 1), axis=1)
+    h = np.append(rng.gamma(4.0, 0.5, len(X) - 1), 0.0)
+    g = h * 1.5 * (-1.0) ** steps
+    return inside.make_case(X, g, h, **({"alpha": 0.8, "beta": 0.5} | fields | prior_fields))

@@ -36,18 +36,11 @@ def draw(case, rng, num_draws=NUM_DRAWS):
     return cases.count_trees(inside.grow_trees(case, num_draws, rng))
 
 
-def repeated(case, times):
-    """The same data many times over, each row with its share of the gradient and curvature."""
-    prior_fields = case.prior._asdict() | {"min_samples_leaf": case.prior.min_samples_leaf * times}
-    X, g, h = (np.repeat(array, times, axis=0) for array in (case.X, case.g, case.h))
-    return inside.make_case(X, g / times, h / times, **prior_fields)
-
-
 @pytest.mark.parametrize("kind", ["tied", "0/1", "min_samples_leaf 2"])
 @every_curvature
 def test_drawn_trees_follow_the_enumerated_law_at_thousands_of_rows(rng, kind, curvature):
     """Large nodes, which leave their sums to a child, but few distinct rows, so few trees."""
-    case = repeated(tiny.make(kind, curvature, rng, num_cutpoints=100), times=500)
+    case = tiny.repeated(tiny.make(kind, curvature, rng, num_cutpoints=100), times=500)
     assert case.num_rows > 3 * inside.num_buckets(100)
     expected = slow.enumerate_law(case.problem)
     num_draws = 10_000

@@ -35,7 +35,7 @@ def options_with(draw, options=slow.node_options):
     def mixture(problem, rows, depth):
         probability = {}
         for subset, subset_probability in draw.items():
-            log_weights = options(considering(problem, subset), rows, depth)
+            log_weights = options(slow.considering(problem, subset), rows, depth)
             log_total = slow.log_sum_exp(log_weights.values())
             for option, log_weight in log_weights.items():
                 share = subset_probability * math.exp(log_weight - log_total)
@@ -43,12 +43,6 @@ def options_with(draw, options=slow.node_options):
         return {option: math.log(p) for option, p in probability.items() if p > 0}
 
     return mixture
-
-
-def considering(problem, columns):
-    """The same problem, in which no other columns can be split on."""
-    weights = [s if v in columns else 0.0 for v, s in enumerate(problem.prior.split_weights)]
-    return problem._replace(prior=problem.prior._replace(split_weights=np.array(weights)))
 
 
 def law_with(case, draw):
@@ -74,7 +68,7 @@ def test_trees_follow_the_enumerated_mixture_over_columns(rng, kind, cut_prior):
 def test_columns_of_weight_zero_are_never_considered(rng):
     case = tiny.make("0/1", "unequal h", rng)
     weights = np.array([1.0, 0.0, 1.0])
-    expected = slow.enumerate_law(considering(case.problem, {0, 2}))
+    expected = slow.enumerate_law(slow.considering(case.problem, {0, 2}))
     law.assert_law(grow(case, 2, weights, rng), expected, false_fail=1e-6)
 
 
@@ -113,7 +107,7 @@ def test_that_it_would_catch_columns_drawn_once_for_a_tree(rng):
     weights = COLUMN_WEIGHTS[: case.num_columns]
     wrong = {}
     for subset, probability in subsets(weights, 1).items():
-        for tree, log_prob in slow.enumerate_law(considering(case.problem, subset)).items():
+        for tree, log_prob in slow.enumerate_law(slow.considering(case.problem, subset)).items():
             wrong[tree] = wrong.get(tree, 0.0) + probability * math.exp(log_prob)
     wrong = {tree: math.log(probability) for tree, probability in wrong.items()}
     with pytest.raises(AssertionError, match=r"likelihood ratio|impossible"):

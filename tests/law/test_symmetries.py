@@ -14,53 +14,16 @@ from pymc_xbart.kernels import (
     stump_forest,
     sweep,
 )
-from tests.helpers import cases, inside, law, slow, tiny
+from tests.helpers import cases, exact, inside, law, slow, tiny
 
 every_kind = pytest.mark.parametrize("kind", tiny.KINDS)
-
-
-def exact_posterior(case):
-    """Log posterior probability of every tree, from dense Gaussian densities of the response.
-
-    Rows without curvature say nothing about f, but they are rows when cuts are found.
-    """
-    informative = np.flatnonzero(case.h)
-    y, noise_var = case.g[informative] / case.h[informative], 1 / case.h[informative]
-    log_joint = {}
-    for tree, log_prior in slow.enumerate_law(case.problem, slow.prior_options).items():
-        leaf = leaf_numbers(tree, case.problem.codes)[informative]
-        density = slow.dense_log_density(y, noise_var, case.prior.leaf_var, leaf)
-        log_joint[tree] = log_prior + density
-    log_total = slow.log_sum_exp(log_joint.values())
-    return {tree: weight - log_total for tree, weight in log_joint.items()}
-
-
-def leaf_numbers(tree, codes):
-    """Number of each row's leaf, (n,)."""
-    leaf = np.zeros(codes.shape[1], int)
-    next_leaf = 0
-    waiting = [(tree, np.ones(codes.shape[1], bool))]
-    while waiting:
-        subtree, has_row = waiting.pop()
-        if subtree == slow.LEAF:
-            leaf[has_row] = next_leaf
-            next_leaf += 1
-        else:
-            goes_left = codes[subtree[0]] <= subtree[1]
-            waiting += [(subtree[2], has_row & goes_left), (subtree[3], has_row & ~goes_left)]
-    return leaf
-
-
-def with_matching_gradient(case):
-    """Rows without curvature get no gradient, as under a Normal likelihood."""
-    return case._replace(g=np.where(case.h > 0, case.g, 0.0))
 
 
 @every_kind
 @pytest.mark.parametrize("curvature", tiny.CURVATURES)
 def test_trees_of_one_split_are_drawn_from_their_exact_posterior(rng, kind, curvature):
-    case = with_matching_gradient(tiny.make(kind, curvature, rng, max_depth=1))
-    posterior = exact_posterior(case)
+    case = tiny.with_matching_gradient(tiny.make(kind, curvature, rng, max_depth=1))
+    posterior = exact.dense_tree_posterior(case.problem)
     found = inside.enumerate_law(case)
     assert found.keys() == posterior.keys()
     assert max(abs(found[tree] - posterior[tree]) for tree in posterior) < 1e-10
@@ -71,23 +34,28 @@ def test_trees_of_one_split_are_drawn_from_their_exact_posterior(rng, kind, curv
 
 def test_trees_of_two_levels_are_not(rng):
     """Which is what a Metropolis-Hastings correction is for; and the test above can fail."""
-    case = with_matching_gradient(tiny.make("continuous", "equal h", rng, max_depth=2))
-    assert law.total_variation(exact_posterior(case), slow.enumerate_law(case.problem)) > 0.02
+    case = tiny.with_matching_gradient(tiny.make("continuous", "equal h", rng, max_depth=2))
+    assert (
+        law.total_variation(
+            exact.dense_tree_posterior(case.problem), slow.enumerate_law(case.problem)
+        )
+        > 0.02
+    )
 
 
 @pytest.mark.parametrize("kind", ["continuous", "tied", "min_samples_leaf 2"])
 def test_f_follows_its_exact_posterior_under_trees_of_one_split(rng, kind):
     """A mixture of Normals at every row: its distribution function, to within 0.01."""
     num_draws = 80_000
-    case = with_matching_gradient(tiny.make(kind, "unequal h", rng, max_depth=1))
+    case = tiny.with_matching_gradient(tiny.make(kind, "unequal h", rng, max_depth=1))
     forest = inside.grow_trees(case, num_draws, rng)
     leaf_of_row = np.empty((num_draws, case.num_rows), np.int32)
     route_codes(forest, case.design.codes, leaf_of_row)
     assert law.cdf_limit(num_draws) < 0.01
     for i in (0, case.num_rows - 1):
         parts = []
-        for tree, log_prob in exact_posterior(case).items():
-            leaf = leaf_numbers(tree, case.problem.codes)
+        for tree, log_prob in exact.dense_tree_posterior(case.problem).items():
+            leaf = exact.leaf_numbers(tree, case.problem.codes)
             rows = leaf == leaf[i]
             mean, var = slow.leaf_posterior(case.g[rows], case.h[rows], case.prior.leaf_var)
             parts.append((math.exp(log_prob), mean, math.sqrt(var)))
