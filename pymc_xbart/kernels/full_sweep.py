@@ -8,8 +8,7 @@ the proposed forest. As meant, not as printed: the print keeps tree l + 1 in the
 overwrites psi where it multiplies, and leaves open that leaf values in q(F', F) are those of F'.
 
 scan "paper"       the way back visits the trees in the same order. Its residuals are others, so
-that
-                   it needs a second sweep, and the ratio falls fast with the number of trees.
+                   that it needs a second sweep, and the ratio falls fast with the number of trees.
 scan "reversible"  the order is drawn, forward or backward, and the way back takes the opposite one.
                    It then meets the residuals of the way there: the ratio is the product over trees
                    of w(T') / w(T), with w of `grow`.
