@@ -1,6 +1,6 @@
 """A forest inside a hierarchical model: exam results of pupils in London schools.
 
-Run it with `uv run examples/quickstart.py`. It takes about a minute on two cores.
+Run it with `uv run examples/quickstart.py`. It takes one to two minutes on two cores.
 
 The data are `Exam` of the R package mlmRev: 4 059 pupils of 65 schools in inner London, with their
 result in the exams at 16 (`normexam`) and in the London Reading Test at 11 (`standLRT`), both
