@@ -2,23 +2,27 @@
 
 from typing import Any, NamedTuple
 
-from pymc_xbart.forest.prior import check_choice, check_cut_prior_fits, whole_number
+from pymc_xbart.forest.prior import (
+    CORRECTIONS,
+    check_choice,
+    check_cut_prior_fits,
+    whole_number,
+)
 
-KINDS = ("tree", "sweep", "none")
 SCANS = ("paper", "reversible")
 
 
 class Correction(NamedTuple):
     """How a sweep is corrected."""
 
-    kind: str = "none"  # one of KINDS
+    kind: str = "none"  # one of CORRECTIONS
     scan: str = "paper"  # one of SCANS, for "sweep"
     mtry: int | None = None  # about how many columns are considered for a tree; None for all
 
 
 def check_correction(kind: Any, scan: Any, mtry: Any) -> Correction:
     """Refuse options out of range."""
-    check_choice(kind, "correction", KINDS)
+    check_choice(kind, "correction", CORRECTIONS)
     check_choice(scan, "scan", SCANS)
     if scan != "paper" and kind != "sweep":
         msg = (

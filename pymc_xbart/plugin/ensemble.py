@@ -184,6 +184,6 @@ def compile_kernels(correction: Correction) -> None:
     ensemble = Ensemble(design, prior, 0.0, 1)
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
-    for step in (Correction(), correction._replace(mtry=None)):  # the first sweeps have none
+    for step in {Correction(), correction._replace(mtry=None)}:  # the first sweeps have none
         state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), prior, rng, step)
     ensemble.values(state)

@@ -17,6 +17,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.sharedvar import TensorSharedVariable
 
 from pymc_xbart.forest.prior import check_sigma, check_split_weights
+from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.kernels import Forest
 from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.plugin.random_variable import check_columns, forest_inputs
@@ -128,7 +129,7 @@ def _split_statistics(
     forests: list[Forest], availability: list[NDArray[np.float64]], num_columns: int
 ) -> list[NDArray[Any]]:
     """Counts (k, p), distinct availabilities (m, p), and their occurrences (k, m)."""
-    counts = [np.bincount(f.column[f.column != NO_COLUMN], minlength=num_columns) for f in forests]
+    counts = [count_splits(forest, num_columns) for forest in forests]
     # One more row, so that there always is one; it occurs in no forest.
     rows = np.concatenate([*availability, np.ones((1, num_columns))])
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
