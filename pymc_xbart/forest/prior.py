@@ -13,7 +13,6 @@ from pymc_xbart.forest.tables import as_numbers
 from pymc_xbart.kernels import CUT_PRIORS, Prior
 
 NO_MAX_DEPTH = 2**31 - 1  # no tree is as deep: every level takes a row
-CORRECTIONS = ("tree", "sweep", "none")
 # Where a standard deviation's square, its inverse, and their products with sums over rows are
 # floating-point numbers.
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-40, 1e40
@@ -175,18 +174,6 @@ def tree_prior(
         max_depth=NO_MAX_DEPTH if settings.max_depth is None else settings.max_depth,
         cut_prior=CUT_PRIORS[settings.cut_prior],
     )
-
-
-def check_cut_prior_fits(cut_prior: str, correction: str) -> None:
-    """Refuse to correct what has no normalised prior to be corrected to."""
-    if cut_prior == "paper" and correction != "none":
-        msg = (
-            f"correction={correction!r} can't be combined with cut_prior='paper': the weights that "
-            "the paper's text gives to cuts and to stopping do not sum to one, and a "
-            "Metropolis-Hastings correction needs prior probabilities. Use cut_prior='columns' or "
-            "cut_prior='cuts', or correction='none'."
-        )
-        raise ValueError(msg)
 
 
 def check_choice(value: Any, name: str, choices: Collection[str]) -> None:

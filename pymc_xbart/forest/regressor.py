@@ -43,7 +43,8 @@ class XBARTRegressor(Estimator):
 
     With ``correction="none"``, the paper's default and this one's, the sweeps are a stochastic
     search and no exact posterior sampler: its mean predicts well, but its intervals are too narrow.
-    ``correction="tree"`` samples the posterior; then ask for hundreds or thousands of sweeps.
+    ``correction="tree"`` samples the posterior; then ask for hundreds or thousands of sweeps, and
+    for 50 trees or more, with which they are less alike.
 
     Parameters are checked by `fit`. All have keywords only.
 
@@ -61,11 +62,15 @@ class XBARTRegressor(Estimator):
         [1]_.
     mtry : int, optional
         Columns that a node considers, 1 to p; all p by default. They are drawn for each node,
-        without replacement, by weights w ~ Dirichlet(1 + number of splits on each column).
-    correction : {"none", "tree"}, default "none"
+        without replacement, by weights w ~ Dirichlet(1 + number of splits on each column). With
+        ``correction="tree"`` they are drawn for each tree: those that it splits on, and every other
+        one with probability mtry / p.
+    correction : {"none", "tree", "sweep"}, default "none"
         "tree": each new tree must pass a Metropolis-Hastings test, so that the sweeps have the
-        posterior as their law. Needs all columns, and a `cut_prior` other than "paper". ("sweep",
-        the paper's test of whole sweeps, is not available yet.)
+        posterior as their law. "sweep": so must each sweep as a whole [1]_, which is rarely
+        accepted with more than a few trees; it considers all columns. Both need a `cut_prior` other
+        than "paper". The first sweeps, 15 or half of burn-in if that is less, go uncorrected, to
+        arrive fast.
     alpha : float, default 0.95
         Prior probability that the root of a tree splits, in (0, 1).
     beta : float, default 1.25
@@ -118,7 +123,8 @@ class XBARTRegressor(Estimator):
     num_leaves_ : ndarray of shape (num_sweeps, num_trees), int
         Leaves of each tree.
     accepted_ : ndarray of shape (num_sweeps, num_trees), bool
-        Whether the new tree passed its test; always true without one.
+        Whether the new tree passed its test; always true without one, and the same for all trees
+        where the sweep is tested as a whole.
     num_trees_, mean_, leaf_var_, noise_rate_
         As used; `mean_` is the mean of y, in which rows count by weight.
     n_features_in_ : int

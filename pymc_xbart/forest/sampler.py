@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.correction import Correction, num_uncorrected
 from pymc_xbart.forest.options import Options
 from pymc_xbart.forest.prior import check_split_weights, tree_prior
 from pymc_xbart.forest.training import Training
@@ -30,11 +31,12 @@ from pymc_xbart.kernels import (
     Workspace,
     column_choice,
     cut_values,
-    forest_values,
     make_workspace,
     route_codes,
     stump_forest,
+    sum_of_trees,
     sweep,
+    sweep_as_one,
 )
 
 
@@ -57,8 +59,7 @@ class Task(NamedTuple):
     weight: NDArray[np.float64]  # (n,), > 0
     prior: Prior
     num_trees: int
-    mtry: int  # columns that a node considers once burn-in is over
-    is_corrected: bool  # each new tree must pass a Metropolis-Hastings test
+    correction: Correction
     noise_shape: float  # noise_var is a priori inverse gamma (noise_shape / 2, noise_rate / 2)
     noise_rate: float
 
@@ -78,8 +79,7 @@ def make_task(options: Options, training: Training, design: Design, scale: Scale
         training.weight,
         prior._replace(leaf_var=scale.leaf_var),
         options.settings.num_trees,
-        options.mtry,
-        options.is_corrected,
+        options.correction,
         options.noise_shape,
         scale.noise_rate,
     )
@@ -177,8 +177,12 @@ def draw_sweeps(
     leaf_of_row = np.empty((task.num_trees, num_rows), np.int32)
     route_codes(state.forest, task.design.codes, leaf_of_row)
     for number in sweep_numbers:
-        mtry = num_columns if number < burnin else task.mtry
-        state, info = _sweep_once(task, state, leaf_of_row, mtry, work, rng)
+        correction = task.correction
+        if number < num_uncorrected(burnin):
+            correction = correction._replace(kind="none")
+        if number < burnin:
+            correction = correction._replace(mtry=None)
+        state, leaf_of_row, info = _sweep_once(task, state, leaf_of_row, correction, work, rng)
         yield number, state, info
 
 
@@ -186,26 +190,54 @@ def _sweep_once(
     task: Task,
     state: SamplerState,
     leaf_of_row: NDArray[np.int32],
-    mtry: int,
+    correction: Correction,
     work: Workspace,
     rng: np.random.Generator,
-) -> tuple[SamplerState, SweepInfo]:
+) -> tuple[SamplerState, NDArray[np.int32], SweepInfo]:
     """Sweep once; `leaf_of_row` (num_trees, n) is overwritten."""
     # From the trees and not carried along: rounding does not add up, and a sampler that was stopped
     # goes on as if it had not been.
-    f = np.empty(task.y.size)
-    forest_values(state.forest, leaf_of_row, f)
     h = task.weight / state.noise_var
-    g = h * (task.y - f)
-    choice = column_choice(state.column_weights.size, mtry, state.column_weights)
-    num_observations = float(task.weight.sum())
+    g = h * (task.y - sum_of_trees(state.forest, leaf_of_row))
+    if correction.kind == "sweep":
+        forest, leaf_of_row, info = sweep_as_one(
+            state.forest, leaf_of_row, g, h, task.design, task.prior, work, rng
+        )
+        noise_var = _draw_noise(task, sum_of_trees(forest, leaf_of_row), rng)
+        weights = state.column_weights
+    else:
+        forest, info, noise_var, weights = _sweep_trees(
+            task, state, leaf_of_row, g, h, correction, work, rng
+        )
+    counts = count_splits(forest, task.design.num_codes.size)
+    return SamplerState(forest, noise_var, counts, weights), leaf_of_row, info
+
+
+def _sweep_trees(
+    task: Task,
+    state: SamplerState,
+    leaf_of_row: NDArray[np.int32],
+    g: NDArray[np.float64],
+    h: NDArray[np.float64],
+    correction: Correction,
+    work: Workspace,
+    rng: np.random.Generator,
+) -> tuple[Forest, SweepInfo, float, NDArray[np.float64]]:
+    """Replace tree after tree. `leaf_of_row` is overwritten; returns noise and weights, too."""
+    num_columns = task.design.num_codes.size
+    # Weights that follow the splits of the tree to be replaced are no part of its prior, and would
+    # change its proposal on the way back: a correction considers all columns equally often.
+    is_corrected = correction.kind == "tree"
+    weights = None if is_corrected else state.column_weights
+    choice = column_choice(num_columns, correction.mtry, weights, is_per_tree=is_corrected)
     side = SideDraws(
         draws_noise=True,
         noise_var=np.array([state.noise_var]),
         # The kernel counts rows, each with its own variance.
-        noise_shape=task.noise_shape + (num_observations - task.y.size),
+        noise_shape=task.noise_shape + (float(task.weight.sum()) - task.y.size),
         noise_rate=task.noise_rate,
-        draws_weights=task.mtry < task.design.num_codes.size,
+        draws_weights=task.correction.kind == "none"
+        and (task.correction.mtry or num_columns) < num_columns,
         split_counts=state.split_counts.copy(),
     )
     forest, info = sweep(
@@ -217,12 +249,17 @@ def _sweep_once(
         task.prior,
         work,
         rng,
-        is_corrected=task.is_corrected,
+        is_corrected=is_corrected,
         choice=choice,
         side=side,
     )
-    counts = count_splits(forest, task.design.num_codes.size)
-    return SamplerState(forest, float(side.noise_var[0]), counts, choice.weights), info
+    return forest, info, float(side.noise_var[0]), choice.weights
+
+
+def _draw_noise(task: Task, f: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Draw the noise variance given f at the training rows, (n,)."""
+    rate = task.noise_rate + float(task.weight @ (task.y - f) ** 2)
+    return 0.5 * rate / rng.standard_gamma(0.5 * (task.noise_shape + float(task.weight.sum())))
 
 
 def count_splits(forest: Forest, num_columns: int) -> NDArray[np.int64]:

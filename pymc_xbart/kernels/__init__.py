@@ -8,12 +8,17 @@ checked one floor up.
 from pymc_xbart.kernels.availability import split_availability
 from pymc_xbart.kernels.codes import cut_values, encode
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
-from pymc_xbart.kernels.full_sweep import describe_forest, proposal_log_density, propose_forest
+from pymc_xbart.kernels.full_sweep import (
+    describe_forest,
+    proposal_log_density,
+    propose_forest,
+    sweep_as_one,
+)
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
-from pymc_xbart.kernels.route import forest_values, route_codes, route_values
+from pymc_xbart.kernels.route import forest_values, route_codes, route_values, sum_of_trees
 from pymc_xbart.kernels.sweep import sweep
 
 __all__ = [
@@ -39,5 +44,7 @@ __all__ = [
     "route_values",
     "split_availability",
     "stump_forest",
+    "sum_of_trees",
     "sweep",
+    "sweep_as_one",
 ]

@@ -24,7 +24,7 @@ from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior, SweepInfo
-from pymc_xbart.kernels.route import forest_values, route_codes
+from pymc_xbart.kernels.route import route_codes, sum_of_trees
 from pymc_xbart.kernels.sweep import (
     append_tree,
     describe,
@@ -48,6 +48,39 @@ class WalkDensity(NamedTuple):
     prior: float  # of the other forest, leaf values included
     log_w: float  # of the other forest's trees, as `grow` defines it
     origin_log_w: float  # of the first forest's trees, met with the same residuals; 0 if not asked
+
+
+def sweep_as_one(
+    forest: Forest,
+    leaf_of_row: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    design: Design,
+    prior: Prior,
+    work: Workspace,
+    rng: np.random.Generator,
+    *,
+    scan: str = "paper",
+) -> tuple[Forest, np.ndarray, SweepInfo]:
+    """Propose a whole new forest, accept it or keep the old one, leaf values and all.
+
+    Parameters
+    ----------
+    forest, leaf_of_row, g, h, design, prior, work, rng, scan
+        As for `propose_forest`.
+
+    Returns
+    -------
+    forest : Forest
+    leaf_of_row : ndarray of shape (num_trees, n), int32
+    info : SweepInfo
+    """
+    proposed, new_leaf, log_ratio, info = propose_forest(
+        forest, leaf_of_row, g, h, design, prior, work, rng, scan=scan
+    )
+    if math.log1p(-rng.random()) < log_ratio:
+        return proposed, new_leaf, info
+    return forest, leaf_of_row, describe_forest(forest)
 
 
 def propose_forest(
@@ -164,13 +197,6 @@ def walk_density(
         np.random.default_rng(0),  # nothing is left to chance on a given way
     )
     return density
-
-
-def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
-    """Sum of the trees at the training rows, (n,)."""
-    f = np.empty(leaf_of_row.shape[1])
-    forest_values(forest, np.ascontiguousarray(leaf_of_row), f)
-    return f
 
 
 def describe_forest(forest: Forest) -> SweepInfo:

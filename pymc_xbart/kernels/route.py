@@ -1,6 +1,9 @@
 """Send rows through grown trees (floor 0: NumPy and Numba only)."""
 
+import numpy as np
+
 from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.records import Forest
 
 
 @kernel
@@ -60,3 +63,10 @@ def forest_values(forest, leaf_of_row, f):
         start = forest.tree_start[tree]
         for i in range(f.size):
             f[i] += forest.value[start + leaf_of_row[tree, i]]
+
+
+def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
+    """Sum of the trees at the training rows, (n,), as `forest_values` finds it."""
+    f = np.empty(leaf_of_row.shape[1])
+    forest_values(forest, np.ascontiguousarray(leaf_of_row), f)
+    return f

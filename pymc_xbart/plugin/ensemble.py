@@ -4,29 +4,27 @@ An ensemble is what never changes while sampling: coded covariates, prior, scrat
 is an `EnsembleState`, which the step method keeps and PyMC saves and restores.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.correction import Correction
 from pymc_xbart.kernels import (
     Design,
     Forest,
     Prior,
     SweepInfo,
     column_choice,
-    describe_forest,
     draw_prior_forest,
     encode,
-    forest_values,
     make_workspace,
-    propose_forest,
     split_availability,
     stump_forest,
+    sum_of_trees,
     sweep,
+    sweep_as_one,
 )
-from pymc_xbart.plugin.correction import Correction
 
 START_SWEEPS = (
     10  # enough to follow given initial values about as closely as the prior lets trees do
@@ -80,9 +78,7 @@ class Ensemble:
 
     def values(self, state: EnsembleState) -> NDArray[np.float64]:
         """Compute f at the rows of X, (n,)."""
-        f = np.empty(self.num_rows)
-        forest_values(state.forest, state.leaf_of_row, f)
-        return self.mu + f
+        return self.mu + sum_of_trees(*state)
 
     def stumps(self) -> EnsembleState:
         """Trees that do not split and have value 0: f is mu everywhere."""
@@ -133,9 +129,10 @@ class Ensemble:
         `state.leaf_of_row` is overwritten.
         """
         if correction.kind == "sweep":
-            return self._sweep_as_one(state, g, h, prior, rng, correction.scan)
-        is_corrected = correction.kind == "tree"
-        num_columns = self.design.num_codes.size
+            forest, leaf_of_row, info = sweep_as_one(
+                *state, g, h, self.design, prior, self._work, rng, scan=correction.scan
+            )
+            return EnsembleState(forest, leaf_of_row), _report(info)
         forest, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -145,33 +142,19 @@ class Ensemble:
             prior,
             self._work,
             rng,
-            is_corrected=is_corrected,
+            is_corrected=correction.kind == "tree",
             choice=column_choice(
-                num_columns, correction.mtry, is_per_tree=correction.mtry is not None
+                self.design.num_codes.size,
+                correction.mtry,
+                is_per_tree=correction.mtry is not None,
             ),
         )
-        return EnsembleState(forest, state.leaf_of_row), _report(info, info.accepted.mean())
-
-    def _sweep_as_one(
-        self,
-        state: EnsembleState,
-        g: NDArray[np.float64],
-        h: NDArray[np.float64],
-        prior: Prior,
-        rng: np.random.Generator,
-        scan: str,
-    ) -> tuple[EnsembleState, SweepReport]:
-        """Propose a whole new forest, accept or reject it."""
-        forest, leaf_of_row, log_ratio, info = propose_forest(
-            *state, g, h, self.design, prior, self._work, rng, scan=scan
-        )
-        if math.log1p(-rng.random()) < log_ratio:
-            return EnsembleState(forest, leaf_of_row), _report(info, 1.0)
-        return state, _report(describe_forest(state.forest), 0.0)
+        return EnsembleState(forest, state.leaf_of_row), _report(info)
 
 
-def _report(info: SweepInfo, acceptance: float) -> SweepReport:
-    return SweepReport(float(info.num_leaves.mean()), float(info.depth.mean()), float(acceptance))
+def _report(info: SweepInfo) -> SweepReport:
+    means = (info.num_leaves.mean(), info.depth.mean(), info.accepted.mean())
+    return SweepReport(*map(float, means))
 
 
 def compile_kernels(correction: Correction) -> None:

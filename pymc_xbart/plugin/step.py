@@ -25,12 +25,11 @@ from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
+from pymc_xbart.forest.correction import BURN_IN, Correction, check_correction, num_uncorrected
 from pymc_xbart.kernels import Prior
-from pymc_xbart.plugin.correction import Correction, check_correction
 from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
 
-BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 
 
@@ -180,7 +179,7 @@ class XBARTStep(BlockedStep):
         self.rng = get_random_generator(rng, copy=False)
         self.tune = tune > 0
         self.num_sweeps = 0  # a step that has been used before begins anew, too
-        self._num_first = min(BURN_IN, tune // 2)
+        self._num_first = num_uncorrected(tune)
         self._draws_left = tune + draws
         self._acceptance = {}
         self._drawn = set()

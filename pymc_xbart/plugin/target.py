@@ -13,11 +13,11 @@ from pymc.model import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 
+from pymc_xbart.forest.correction import Correction, check_fits
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.kernels import Prior, encode
-from pymc_xbart.plugin.correction import Correction, check_fits
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
 from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
 from pymc_xbart.plugin.inputs import check_shape

@@ -5,7 +5,6 @@ import pytest
 
 from pymc_xbart.forest.prior import (
     TreeSettings,
-    check_cut_prior_fits,
     check_mu,
     check_settings,
     check_sigma,
@@ -66,15 +65,6 @@ def test_every_cut_prior_arrives_at_the_kernels(cut_prior):
     settings = check_settings(cut_prior=cut_prior)
     prior = tree_prior(settings, sigma=1.0, split_weights=np.ones(1), num_rows=10)
     assert prior.cut_prior == CUT_PRIORS[cut_prior]
-
-
-@pytest.mark.parametrize("correction", ["tree", "sweep"])
-def test_only_the_paper_cut_prior_can_not_be_corrected(correction):
-    for cut_prior in ("columns", "cuts"):
-        check_cut_prior_fits(cut_prior, correction)
-    check_cut_prior_fits("paper", "none")
-    with pytest.raises(ValueError, match=f"correction='{correction}' can't be .*'paper'.*columns"):
-        check_cut_prior_fits("paper", correction)
 
 
 @pytest.mark.parametrize("cut_prior", ["rows", None, 0, ["columns"]])

@@ -91,7 +91,14 @@ def test_the_paper_cut_prior_grows_far_larger_trees(rng):
     assert leaves[2] > 4 * max(leaves[:2])
 
 
-@pytest.mark.parametrize("options", [{}, {"mtry": 2}, {"correction": "tree"}], ids=str)
+CORRECTED = [
+    {"correction": "tree"},
+    {"correction": "tree", "mtry": 2},
+    {"correction": "sweep", "num_trees": 2},
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"mtry": 2}, *CORRECTED], ids=str)
 def test_the_same_seed_gives_the_same_fit_and_another_does_not(rng, options):
     X, y = small_data(rng)
     model = small(**options).fit(X, y)
@@ -166,6 +173,26 @@ def test_attributes_describe_the_sweeps(rng):
     np.testing.assert_array_equal(model.split_counts_.sum(1), model.num_leaves_[4:].sum(1) - 5)
     assert 0 < model.accepted_.mean() < 1
     assert small().fit(X, y).accepted_.all()
+
+
+def test_a_whole_sweep_is_accepted_or_rejected_and_its_noise_drawn_all_the_same(rng):
+    X, y = small_data(rng)
+    model = small(correction="sweep", num_trees=2, num_sweeps=70, burnin=30).fit(X, y)
+    accepted = model.accepted_[30:].all(1)
+    assert np.array_equal(accepted, model.accepted_[30:].any(1))
+    assert 0 < accepted.mean() < 1
+    f = model.predict(X, return_draws=True)
+    stays = (f[1:] == f[:-1]).all(1)
+    assert np.array_equal(stays, ~accepted[1:])
+    assert np.unique(model.noise_sd_).size == 70
+
+
+@pytest.mark.parametrize("options", CORRECTED, ids=str)
+def test_the_first_half_of_burn_in_is_uncorrected(rng, options):
+    X, y = small_data(rng)
+    model = small(**{"num_trees": 30} | options, num_sweeps=60, burnin=40).fit(X, y)
+    assert model.accepted_[:15].all()
+    assert not model.accepted_[15:40].all()
 
 
 def test_defaults_are_those_of_the_paper(rng):
@@ -264,7 +291,7 @@ def test_a_fit_survives_pickling_and_copying_and_goes_on(rng, travel):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mtry": 2}, {"correction": "tree"}, {"cut_prior": "paper"}, {"burnin": 0}],
+    [{}, {"mtry": 2}, *CORRECTED, {"cut_prior": "paper"}, {"burnin": 0}],
     ids=str,
 )
 def test_a_warm_start_goes_on_as_if_it_had_not_stopped(rng, options):

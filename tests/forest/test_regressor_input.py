@@ -47,8 +47,7 @@ OPTIONS = [
     ({"cut_prior": "rows"}, ValueError, "cut_prior is 'rows'.*'columns', 'cuts', 'paper'"),
     ({"correction": "full"}, ValueError, "correction is 'full'.*'tree', 'sweep', 'none'"),
     ({"correction": None}, ValueError, "correction is None"),
-    ({"correction": "sweep"}, NotImplementedError, "Use correction='tree'"),
-    ({"correction": "tree", "mtry": 2}, NotImplementedError, "'tree' with mtry=2 is not available"),
+    ({"correction": "sweep", "mtry": 2}, NotImplementedError, "Leave mtry out, or use .*'tree'"),
     ({"correction": "tree", "cut_prior": "paper"}, ValueError, "can't be combined.*'paper'"),
     ({"random_state": -1}, ValueError, "random_state is -1, but must be None"),
     ({"random_state": "a"}, TypeError, "random_state is 'a', but must be None"),
@@ -63,7 +62,7 @@ def test_options_out_of_range_are_refused_by_fit(options, error, message):
     assert not hasattr(model, "n_features_in_")
 
 
-@pytest.mark.parametrize("options", [{"correction": "tree", "mtry": 3}, {"burnin": 0}])
+@pytest.mark.parametrize("options", [{"correction": "sweep", "mtry": 3}, {"burnin": 0}])
 def test_options_at_the_edge_are_taken(options):
     assert np.isfinite(regressor(**options).fit(X, Y).predict(X)).all()
 

@@ -1,4 +1,4 @@
-"""With `correction="tree"` the regressor draws trees and noise from their exact joint posterior."""
+"""With a correction the regressor draws trees and noise from their exact joint posterior."""
 
 import math
 from typing import NamedTuple
@@ -32,9 +32,10 @@ def data():
     return X, y
 
 
-@pytest.fixture(scope="module")
-def drawn(data):
-    return draw(*data)
+@pytest.fixture(scope="module", params=["tree", "tree, one column in two", "sweep"])
+def drawn(data, request):
+    correction, _, is_subset = request.param.partition(", ")
+    return draw(*data, correction=correction, mtry=1 if is_subset else None)
 
 
 def draw(X, y, **options):

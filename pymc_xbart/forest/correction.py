@@ -1,0 +1,70 @@
+"""How sweeps are corrected by Metropolis-Hastings: the options, checked (floor 1)."""
+
+from typing import Any, NamedTuple
+
+from pymc_xbart.forest.prior import check_choice, whole_number
+
+CORRECTIONS = ("tree", "sweep", "none")
+SCANS = ("paper", "reversible")
+BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
+
+
+class Correction(NamedTuple):
+    """How a sweep is corrected."""
+
+    kind: str = "none"  # one of CORRECTIONS
+    scan: str = "paper"  # one of SCANS, for "sweep"
+    mtry: int | None = None  # about how many columns are considered; None for all
+
+
+def check_correction(kind: Any, scan: Any, mtry: Any) -> Correction:
+    """Refuse options out of range."""
+    check_choice(kind, "correction", CORRECTIONS)
+    check_choice(scan, "scan", SCANS)
+    if scan != "paper" and kind != "sweep":
+        msg = (
+            f"scan={scan!r} says in which order a whole sweep is proposed, and correction={kind!r} "
+            "proposes no whole sweep. Leave scan out, or use correction='sweep'."
+        )
+        raise ValueError(msg)
+    return Correction(kind, scan, None if mtry is None else whole_number(mtry, "mtry"))
+
+
+def check_fits(correction: Correction, cut_prior: str, num_columns: int) -> None:
+    """Refuse options that do not go together with a forest's prior or its X."""
+    kind, mtry = correction.kind, correction.mtry
+    if cut_prior == "paper" and kind != "none":
+        msg = (
+            f"correction={kind!r} can't be combined with cut_prior='paper': the weights that "
+            "the paper's text gives to cuts and to stopping do not sum to one, and a "
+            "Metropolis-Hastings correction needs prior probabilities. Use cut_prior='columns' or "
+            "cut_prior='cuts', or correction='none'."
+        )
+        raise ValueError(msg)
+    if mtry is not None and mtry > num_columns:
+        msg = (
+            f"mtry is {mtry}, but X has {num_columns} column(s). Pass at most that number, or None "
+            "for all columns."
+        )
+        raise ValueError(msg)
+    if mtry is None or mtry == num_columns or kind == "none":
+        return
+    if kind == "sweep":
+        msg = (
+            f"mtry={mtry} of {num_columns} columns can't be combined with correction='sweep': the "
+            "way back would need the columns of the way there. Leave mtry out, or use "
+            "correction='tree'."
+        )
+        raise NotImplementedError(msg)
+    if cut_prior != "columns":
+        msg = (
+            f"mtry={mtry} of {num_columns} columns can't be combined with cut_prior={cut_prior!r} "
+            "and correction='tree': cuts in columns that are not considered would have to be "
+            "counted all the same. Leave mtry out, or use cut_prior='columns'."
+        )
+        raise NotImplementedError(msg)
+
+
+def num_uncorrected(tuning: int) -> int:
+    """First sweeps that go uncorrected, to arrive fast: at most half of those that are not kept."""
+    return min(BURN_IN, tuning // 2)
