@@ -20,6 +20,7 @@ from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
 from pymc_xbart.kernels.route import forest_values, route_codes, route_values, sum_of_trees
 from pymc_xbart.kernels.sweep import sweep
+from pymc_xbart.kernels.transplant import transplant_forest
 
 __all__ = [
     "CUT_PRIORS",
@@ -47,4 +48,5 @@ __all__ = [
     "sum_of_trees",
     "sweep",
     "sweep_as_one",
+    "transplant_forest",
 ]

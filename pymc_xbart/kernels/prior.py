@@ -97,7 +97,7 @@ def _draw_tree(
             if v >= 0:
                 k = int(rng.random() * num_candidates)
                 column[node] = v
-                cut[node] = _divide(design.codes[v], candidates[k], leaf, node, num_nodes)
+                cut[node] = divide(design.codes[v], candidates[k], leaf, node, num_nodes)
                 left[node] = num_nodes
                 depth[num_nodes] = depth[node] + 1
                 depth[num_nodes + 1] = depth[node] + 1
@@ -115,7 +115,7 @@ def _weigh_cuts(design, prior, leaf, node, counts, candidates, weights):
     for v in range(weights.size):
         weights[v] = 0.0
         if prior.split_weights[v] > 0.0:
-            num_cuts = _list_cuts(design.codes[v], prior, leaf, node, counts, candidates)
+            num_cuts = list_candidates(design.codes[v], prior, leaf, node, counts, candidates)
             weights[v] = prior.split_weights[v] * num_cuts
         total += weights[v]
     return total
@@ -143,14 +143,14 @@ def _draw_column(design, prior, leaf, node, counts, candidates, weights, rng):
                 remaining -= weights[v]
                 if remaining < 0.0:
                     break
-        num_candidates = _list_cuts(design.codes[drawn], prior, leaf, node, counts, candidates)
+        num_candidates = list_candidates(design.codes[drawn], prior, leaf, node, counts, candidates)
         if num_candidates > 0:
             return drawn, num_candidates
         weights[drawn] = 0.0
 
 
 @inner_kernel
-def _list_cuts(codes, prior, leaf, node, counts, candidates):
+def list_candidates(codes, prior, leaf, node, counts, candidates):
     """List the candidate cuts of one column in one node. Returns how many there are."""
     lo = 65_536
     hi = -1
@@ -189,7 +189,7 @@ def _list_cuts(codes, prior, leaf, node, counts, candidates):
 
 
 @inner_kernel
-def _divide(codes, cut, leaf, node, left):
+def divide(codes, cut, leaf, node, left):
     """Move the rows of `node` to its children, in `leaf`. Returns the largest code on the left."""
     largest = -1
     for i in range(leaf.size):
