@@ -30,9 +30,10 @@ def sums_of_trees(
         Sum of the trees at each row of `X`; at rows that a forest was grown on, to the last bit
         what `kernels.forest_values` gave there.
     """
+    columns = np.ascontiguousarray(X.T)
     for forest, cut_value in zip(forests, cut_values, strict=True):
         f = np.empty(X.shape[0])
-        route_values(forest, cut_value, X, f)
+        route_values(forest, cut_value, columns, f)
         yield f
 
 

@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.records import Forest
+
+ROWS_AT_ONCE = 512  # values of all nodes of a small tree then stay in the second cache
+MAX_BLENDED = 65  # nodes; a larger tree has a branch for each row, but a short way to its leaf
 
 
 @kernel
@@ -29,29 +32,91 @@ def route_codes(forest, codes, leaf_of_row):
 
 
 @kernel
-def route_values(forest, cut_value, X, f):
+def route_values(forest, cut_value, columns, f):
     """Sum of the trees at new rows.
+
+    Small trees are evaluated from the leaves up, for a block of rows at once: at a split, each row
+    picks the value of one of the two children. These are loops without branches, which processors
+    carry out for several rows at a time; following each row down is ten times slower, up to some
+    ten splits a tree.
 
     Parameters
     ----------
     forest : Forest
     cut_value : (nodes,) float64
         Cuts in the units of X, from `cut_values`; rows with x <= cut go left.
-    X : (n, p) float64
+    columns : (p, n) float64
+        X, column by column.
     f : (n,) float64
         Overwritten. Summed tree by tree, as `forest_values` does, so that training rows give the
         same bits.
     """
-    for i in range(f.size):
-        f[i] = 0.0
-    for tree in range(forest.tree_start.size - 1):
-        start = forest.tree_start[tree]
-        for i in range(f.size):
-            node = 0
-            while forest.left[start + node] >= 0:
-                right = X[i, forest.column[start + node]] > cut_value[start + node]
-                node = forest.left[start + node] + right
-            f[i] += forest.value[start + node]
+    values = np.empty((MAX_BLENDED, ROWS_AT_ONCE))
+    for first in range(0, f.size, ROWS_AT_ONCE):
+        last = min(first + ROWS_AT_ONCE, f.size)
+        total = f[first:last]
+        for i in range(total.size):
+            total[i] = 0.0
+        for tree in range(forest.tree_start.size - 1):
+            start = forest.tree_start[tree]
+            num_nodes = forest.tree_start[tree + 1] - start
+            if num_nodes == 1:
+                for i in range(total.size):
+                    total[i] += forest.value[start]
+            elif num_nodes <= MAX_BLENDED:
+                _blend(forest, start, num_nodes, cut_value, columns, first, values, total)
+            else:
+                _walk(forest, start, cut_value, columns, first, total)
+
+
+@inner_kernel
+def _blend(forest, start, num_nodes, cut_value, columns, first, values, total):
+    """Add one tree to `total`, from the leaves up; `values` holds one row for each node."""
+    for node in range(num_nodes - 1, -1, -1):  # children stand behind their parents
+        left = forest.left[start + node]
+        if left >= 0:
+            _pick(
+                columns[forest.column[start + node], first : first + total.size],
+                cut_value[start + node],
+                values[left, : total.size],
+                values[left + 1, : total.size],
+                forest.value[start + left],
+                forest.value[start + left + 1],
+                forest.left[start + left] < 0,
+                forest.left[start + left + 1] < 0,
+                values[node, : total.size],
+            )
+    at_root = values[0, : total.size]
+    for i in range(total.size):
+        total[i] += at_root[i]
+
+
+@inner_kernel
+def _pick(x, cut, lefts, rights, left, right, left_is_leaf, right_is_leaf, picked):
+    """Value of the child that each row goes to: of a leaf `left`, of a split `lefts` (rows,)."""
+    if left_is_leaf and right_is_leaf:
+        for i in range(picked.size):
+            picked[i] = right if x[i] > cut else left
+    elif left_is_leaf:
+        for i in range(picked.size):
+            picked[i] = rights[i] if x[i] > cut else left
+    elif right_is_leaf:
+        for i in range(picked.size):
+            picked[i] = right if x[i] > cut else lefts[i]
+    else:
+        for i in range(picked.size):
+            picked[i] = rights[i] if x[i] > cut else lefts[i]
+
+
+@inner_kernel
+def _walk(forest, start, cut_value, columns, first, total):
+    """Add one tree to `total`, following each row down."""
+    for i in range(total.size):
+        node = 0
+        while forest.left[start + node] >= 0:
+            right = columns[forest.column[start + node], first + i] > cut_value[start + node]
+            node = forest.left[start + node] + right
+        total[i] += forest.value[start + node]
 
 
 @kernel

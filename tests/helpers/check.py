@@ -63,7 +63,8 @@ def _check_routes(forest, leaf_of_row, design, X):
         f = np.empty(leaf_of_row.shape[1])
         forest_values(forest, leaf_of_row, f)
         f_by_value = np.empty_like(f)
-        route_values(forest, cut_values(design, forest.column, forest.cut), X, f_by_value)
+        cut_value = cut_values(design, forest.column, forest.cut)
+        route_values(forest, cut_value, np.ascontiguousarray(X.T), f_by_value)
         assert np.array_equal(f, f_by_value)
 
 

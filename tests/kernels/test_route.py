@@ -10,6 +10,7 @@ from pymc_xbart.kernels import (
     route_codes,
     route_values,
 )
+from pymc_xbart.kernels.route import MAX_BLENDED
 from tests.helpers import cases, check, inside, slow
 
 
@@ -64,7 +65,7 @@ def test_new_rows_go_left_up_to_and_including_the_cut(rng):
         X_new = new_rows(rng, X)
         leaf = np.array([[leaf_by_value(forest, t, cut_value, x) for x in X_new] for t in range(6)])
         f = np.full(len(X_new), np.nan)
-        route_values(forest, cut_value, X_new, f)
+        route_values(forest, cut_value, np.ascontiguousarray(X_new.T), f)
         expected = slow.forest_values(forest, leaf)
         np.testing.assert_allclose(f, expected, rtol=1e-13, atol=1e-14)
 
@@ -73,6 +74,17 @@ def test_training_rows_give_the_same_bits_by_value_as_by_leaf(rng):
     for _ in range(20):
         X, design, prior, forest, leaf_of_row = random_forest(rng)
         check.check_forest(forest, leaf_of_row, design, prior, X)
+
+
+@pytest.mark.parametrize("num_rows", [511, 512, 513])
+def test_large_trees_and_many_rows_give_the_same_bits_too(rng, num_rows):
+    """Large trees go another way than small ones, and rows come in blocks."""
+    X = rng.standard_normal((num_rows, 3))
+    for beta, are_small in [(2.0, True), (0.1, False)]:
+        case = inside.make_case(X, alpha=0.99, beta=beta, num_cutpoints=500)
+        forest, leaf_of_row = draw_prior_forest(case.design, case.prior, 5, rng)
+        assert (np.diff(forest.tree_start).max() <= MAX_BLENDED) == are_small
+        check.check_forest(forest, leaf_of_row, case.design, case.prior, X)
 
 
 @pytest.mark.parametrize("num_rows", [66_000, 150_000])
@@ -86,7 +98,8 @@ def test_rows_that_share_a_code_share_a_leaf(rng, num_rows):
     route_codes(forest, case.design.codes, leaf_of_row)
     by_leaf, by_value = np.empty(num_rows), np.empty(num_rows)
     forest_values(forest, leaf_of_row, by_leaf)
-    route_values(forest, cut_values(case.design, forest.column, forest.cut), X, by_value)
+    cut_value = cut_values(case.design, forest.column, forest.cut)
+    route_values(forest, cut_value, np.ascontiguousarray(X.T), by_value)
     assert np.array_equal(by_leaf, by_value)
 
 

@@ -13,7 +13,7 @@ from pymc_xbart.kernels import (
 from tests.helpers import cases, inside, slow
 from tests.helpers.check import check_forest
 
-NUM_TREES = 20
+NUM_TREES = 8
 
 
 def drawn(case, rng):
@@ -30,10 +30,10 @@ def test_on_their_own_rows_trees_stay(rng):
 
 
 def test_on_their_own_rows_trees_stay_where_codes_share_buckets(rng):
-    X = rng.standard_normal((20_000, 2))
+    X = rng.standard_normal((2_500, 2))
     case = inside.make_case(X, alpha=0.99, beta=0.2, num_cutpoints=5)
     forest, cut_value, leaf_of_row = drawn(case, rng)
-    assert forest.column.size > 20 * NUM_TREES
+    assert forest.column.size > 10 * NUM_TREES
     moved, leaves = transplant_forest(forest, cut_value, case.design, case.prior)
     assert cases.same_forest(moved, forest)
     assert np.array_equal(leaves, leaf_of_row)

@@ -195,7 +195,7 @@ def test_strictly_increasing_transforms_of_X_do_not_change_a_bit(rng, transform)
     assert np.array_equal(f, other_f)
     routed = np.empty(case.num_rows)
     cut_value = cut_values(other.design, other_forest.column, other_forest.cut)
-    route_values(other_forest, cut_value, other.X, routed)
+    route_values(other_forest, cut_value, np.ascontiguousarray(other.X.T), routed)
     assert np.array_equal(f, routed)
     prior_forest, other_prior_forest = (
         draw_prior_forest(c.design, c.prior, 5, np.random.default_rng(seed))[0]
