@@ -12,8 +12,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pymc_xbart.forest.inspection import trees
+    from pymc_xbart.forest.predict import predict
     from pymc_xbart.forest.regressor import XBARTRegressor
+    from pymc_xbart.plots.tree import plot_tree
     from pymc_xbart.plugin.distribution import XBARTForest
+    from pymc_xbart.plugin.predictive import compute_log_likelihood, sample_posterior_predictive
     from pymc_xbart.plugin.step import XBARTStep
 
     __version__: str
@@ -22,9 +26,24 @@ MODULE_OF = {
     "XBARTForest": "pymc_xbart.plugin.distribution",
     "XBARTRegressor": "pymc_xbart.forest.regressor",
     "XBARTStep": "pymc_xbart.plugin.step",
+    "compute_log_likelihood": "pymc_xbart.plugin.predictive",
+    "plot_tree": "pymc_xbart.plots.tree",
+    "predict": "pymc_xbart.forest.predict",
+    "sample_posterior_predictive": "pymc_xbart.plugin.predictive",
+    "trees": "pymc_xbart.forest.inspection",
 }
 
-__all__ = ["XBARTForest", "XBARTRegressor", "XBARTStep", "__version__"]
+__all__ = [
+    "XBARTForest",
+    "XBARTRegressor",
+    "XBARTStep",
+    "__version__",
+    "compute_log_likelihood",
+    "plot_tree",
+    "predict",
+    "sample_posterior_predictive",
+    "trees",
+]
 
 
 def __getattr__(name: str) -> object:

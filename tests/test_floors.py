@@ -31,11 +31,11 @@ KERNELS = {"numpy", "numba"}
 FOREST = KERNELS | {"scipy"}
 PLUGIN = FOREST | {"pymc", "pytensor", "rich", "xarray"}  # rich: columns of PyMC's progress bar
 DIAGNOSTICS = FOREST | {"arviz_base", "arviz_stats", "xarray"}
-PLOTS = DIAGNOSTICS | {"arviz_plots", "matplotlib"}
+PLOTS = DIAGNOSTICS | {"arviz_plots", "matplotlib", "pandas"}
 
 FLOORS = {
     "kernels": Floor(KERNELS, set()),
-    "forest": Floor(FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "rich", "sklearn"})),
+    "forest": Floor(FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "rich", "sklearn", "xarray"})),
     "plugin": Floor(PLUGIN, {"kernels", "forest"}),
     "diagnostics": Floor(DIAGNOSTICS, {"kernels", "forest"}),
     "plots": Floor(PLOTS, {"kernels", "forest", "diagnostics"}),

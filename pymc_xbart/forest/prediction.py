@@ -1,20 +1,19 @@
-"""f at new rows, from forests that outlive the data they were grown on (floor 1).
+"""f at new rows, from forests that outlive the rows they were grown on (floor 1)."""
 
-A stored forest is a `Forest` and its cuts in the units of X, as `kernels.cut_values` gives them.
-"""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.stored import read_draw
 from pymc_xbart.kernels import Forest, route_values
 
 
 def sums_of_trees(
     forests: Iterable[Forest], cut_values: Iterable[NDArray[np.float64]], X: NDArray[np.float64]
 ) -> Iterator[NDArray[np.float64]]:
-    """Evaluate stored forests one after the other.
+    """Evaluate forests one after the other.
 
     Parameters
     ----------
@@ -46,3 +45,38 @@ def mean_of_draws(draws: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
         total += f
         num_draws += 1
     return total / num_draws
+
+
+def evaluate_draws(
+    texts: Sequence[str], columns: NDArray[np.float64], num_threads: int = 1
+) -> NDArray[np.float64]:
+    """Evaluate stored draws of a variable.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        As `write_draw` has written them; at least one, all of the same shape.
+    columns : ndarray of shape (p, n)
+        X, column by column.
+    num_threads : int, default 1
+        Draws are shared among them; the result is the same.
+
+    Returns
+    -------
+    ndarray of shape (draws, forests, n)
+        mu and trees; at rows that a forest was grown on, the sampled f to the last bit.
+    """
+    f = np.empty((len(texts), len(read_draw(texts[0]).forests), columns.shape[1]))
+
+    def evaluate(draw: int) -> None:
+        for k, (mu, forest, cut_value, _) in enumerate(read_draw(texts[draw]).forests):
+            route_values(forest, cut_value, columns, f[draw, k])
+            f[draw, k] += mu
+
+    if num_threads == 1:
+        for draw in range(len(texts)):
+            evaluate(draw)
+    else:
+        with ThreadPoolExecutor(num_threads) as threads:
+            list(threads.map(evaluate, range(len(texts))))  # a list, so that errors come out
+    return f

@@ -20,6 +20,16 @@ def is_table(data: Any) -> bool:
     return hasattr(data, "columns") and (hasattr(data, "iloc") or hasattr(data, "get_columns"))
 
 
+def is_labelled_array(data: Any) -> bool:
+    """Whether `data` is an xarray.DataArray."""
+    return all(hasattr(data, name) for name in ("dims", "coords", "to_pandas"))
+
+
+def is_labelled_table(data: Any) -> bool:
+    """Whether `data` is an xarray.Dataset."""
+    return all(hasattr(data, name) for name in ("dims", "data_vars", "to_dataframe"))
+
+
 def named_columns(table: Any) -> list[tuple[str, Any]]:
     """Columns of a DataFrame with their names as text, which need not be unique."""
     if hasattr(table, "iloc"):

@@ -18,7 +18,13 @@ from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
-from pymc_xbart.kernels.route import forest_values, route_codes, route_values, sum_of_trees
+from pymc_xbart.kernels.route import (
+    forest_values,
+    route_codes,
+    route_values,
+    rows_of_leaves,
+    sum_of_trees,
+)
 from pymc_xbart.kernels.sweep import sweep
 from pymc_xbart.kernels.transplant import transplant_forest
 
@@ -43,6 +49,7 @@ __all__ = [
     "propose_forest",
     "route_codes",
     "route_values",
+    "rows_of_leaves",
     "split_availability",
     "stump_forest",
     "sum_of_trees",

@@ -130,6 +130,21 @@ def forest_values(forest, leaf_of_row, f):
             f[i] += forest.value[start + leaf_of_row[tree, i]]
 
 
+def rows_of_leaves(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
+    """Count the training rows of each leaf, (nodes,) int64; 0 at a split."""
+    num_rows = np.zeros(forest.column.size, np.int64)
+    _count_rows(forest.tree_start, np.ascontiguousarray(leaf_of_row), num_rows)
+    return num_rows
+
+
+@kernel
+def _count_rows(tree_start, leaf_of_row, num_rows):
+    """See `rows_of_leaves`; `num_rows` is added to."""
+    for tree in range(leaf_of_row.shape[0]):
+        for i in range(leaf_of_row.shape[1]):
+            num_rows[tree_start[tree] + leaf_of_row[tree, i]] += 1
+
+
 def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
     """Sum of the trees at the training rows, (n,), as `forest_values` finds it."""
     f = np.empty(leaf_of_row.shape[1])

@@ -40,14 +40,15 @@ def transplant_forest(
     leaf_of_row = np.empty((num_trees, num_rows), np.int32)
     size = num_buckets(prior.num_cutpoints)
     scratch = np.empty(size, np.int64), np.empty(size, np.int64)
-    room = [np.empty(forest.column.size, np.int32) for _ in range(5)]
-    value = np.empty(forest.column.size)
+    num_nodes = forest.column.size
+    column, new_cut, left, source, depth = (np.empty(num_nodes, np.int32) for _ in range(5))
+    room = (column, new_cut, left, source, depth, np.empty(num_nodes))
     trees = []
-    for index, leaf in enumerate(leaf_of_row):
+    for index in range(num_trees):
         nodes = slice(*forest.tree_start[index : index + 2])
         tree = forest.column[nodes], cut[nodes], forest.left[nodes], forest.value[nodes].copy()
-        num_nodes = _transplant_tree(tree, design, prior, leaf, *room, value, *scratch)
-        trees.append([array[:num_nodes].copy() for array in (*room[:3], value)])
+        size = _transplant_tree(tree, design, prior, leaf_of_row[index], *room, *scratch)
+        trees.append([array[:size].copy() for array in (column, new_cut, left, room[-1])])
     tree_start = np.cumsum([0, *(tree[0].size for tree in trees)], dtype=np.int64)
     return Forest(
         tree_start, *(np.concatenate(arrays) for arrays in zip(*trees, strict=True))

@@ -30,6 +30,7 @@ from pymc_xbart.plugin.inputs import (
 from pymc_xbart.plugin.logp import forest_logp
 from pymc_xbart.plugin.random_variable import XBARTForestRV
 from pymc_xbart.plugin.statistics import leaf_logp, split_logp
+from pymc_xbart.plugin.storage import add_schema
 
 
 class XBARTForest(pm.Distribution):
@@ -179,6 +180,7 @@ class XBARTForest(pm.Distribution):
             shape=shape,
             **kwargs,
         )
+        add_schema(name, X, dims)
         return rv
 
     @classmethod

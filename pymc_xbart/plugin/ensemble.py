@@ -10,20 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.correction import Correction
+from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.kernels import (
     Design,
     Forest,
     Prior,
     SweepInfo,
     column_choice,
+    cut_values,
     draw_prior_forest,
     encode,
     make_workspace,
+    rows_of_leaves,
     split_availability,
     stump_forest,
     sum_of_trees,
     sweep,
     sweep_as_one,
+    transplant_forest,
 )
 
 START_SWEEPS = (
@@ -97,6 +101,22 @@ class Ensemble:
     def availability(self, state: EnsembleState) -> NDArray[np.float64]:
         """What each column weighs in the prior of each split, see `split_availability`."""
         return split_availability(state.forest, self.design, self.prior, self._work)
+
+    def stored(self, state: EnsembleState) -> StoredForest:
+        """Trees that no longer need the rows of X."""
+        forest, leaf_of_row = state
+        cuts = cut_values(self.design, forest.column, forest.cut)
+        return StoredForest(self.mu, forest, cuts, rows_of_leaves(forest, leaf_of_row))
+
+    def transplant(self, stored: StoredForest) -> EnsembleState:
+        """Put the trees of another fit on the rows of X."""
+        forest, leaf_of_row = transplant_forest(
+            stored.forest, stored.cut_value, self.design, self.prior
+        )
+        # Another prior mean is none of the trees' business: every leaf takes its share of it.
+        is_leaf = forest.left < 0
+        forest.value[is_leaf] += (stored.mu - self.mu) / self.num_trees
+        return EnsembleState(forest, leaf_of_row)
 
     def start(
         self, f: NDArray[np.float64], prior: Prior, rng: np.random.Generator

@@ -5,6 +5,7 @@ the trees beside them. Nothing mutable is kept on the Op: it is shared by copies
 processes and by compiled functions.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -147,6 +148,7 @@ def _draw(
     split_weights: NDArray[Any],
 ) -> NDArray[np.float64]:
     """Draw one f, (n,)."""
+    _refuse_predictions()
     num_columns, num_rows = design.codes.shape
     prior = tree_prior(
         settings,
@@ -158,6 +160,26 @@ def _draw(
     f = np.empty(num_rows)
     forest_values(forest, leaf_of_row, f)
     return mu + f
+
+
+def _refuse_predictions() -> None:
+    """Refuse to draw from the prior where predictions from the posterior are meant.
+
+    `pm.sample_posterior_predictive` draws whatever it is told to, or finds no draws of. An Op does
+    not learn what its value is for, but who asks can be seen from here.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "sample_posterior_predictive" and (
+            frame.f_globals.get("__name__") == "pymc.sampling.forward"
+        ):
+            msg = (
+                "pm.sample_posterior_predictive would draw this forest from its prior: it knows "
+                "nothing of the trees of the posterior. Use pymc_xbart.sample_posterior_predictive "
+                "instead, which takes the same arguments."
+            )
+            raise NotImplementedError(msg)
+        frame = frame.f_back
 
 
 def _draw_in_object_mode(

@@ -26,8 +26,11 @@ from rich.progress import TextColumn
 from rich.table import Column
 
 from pymc_xbart.forest.correction import BURN_IN, Correction, check_correction, num_uncorrected
+from pymc_xbart.forest.schema import trees_name
 from pymc_xbart.kernels import Prior
 from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels
+from pymc_xbart.plugin.start import number_of_chain, read_start, start_chain
+from pymc_xbart.plugin.storage import NO_TREES, Text
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
 
 LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
@@ -64,6 +67,14 @@ class XBARTStep(BlockedStep):
     mtry : int, optional
         Of "tree" and "none": about how many columns are considered for a tree, beside those that it
         splits on already; all of them by default. Exactness is not touched by it.
+    store_trees : bool, default True
+        Whether the trees of each kept draw go into `sample_stats`, as ``<name>_trees``: about 9
+        bytes a node, compressed. `predict` and `sample_posterior_predictive` read them.
+    start : xarray.DataTree, xarray.Dataset or XBARTRegressor, optional
+        Trees to start from, instead of from none. Of what `pm.sample` returned, each chain takes
+        the last draw of the chain with its number; the rows of X, and the hyperparameters, may be
+        others. Of a regressor with as many trees, it takes the last sweep but c, c being its
+        number [1]_. Initial values of a forest, where given, come first.
     model : pymc.Model, optional
         Taken from the context by default.
     initial_point : dict, optional
@@ -99,7 +110,7 @@ class XBARTStep(BlockedStep):
 
     Per draw and forest, `sample_stats` has ``<name>_leaves``, ``<name>_depth`` and
     ``<name>_acceptance``: leaves per tree, depth of a tree's deepest leaf, and the share of trees
-    replaced (0 or 1 for "sweep").
+    replaced (0 or 1 for "sweep"); and ``<name>_trees``, the trees themselves as text.
 
     References
     ----------
@@ -118,6 +129,8 @@ class XBARTStep(BlockedStep):
         correction: str = "tree",
         scan: str = "paper",
         mtry: int | None = None,
+        store_trees: bool = True,
+        start: Any = None,
         model: Model | None = None,
         initial_point: dict[str, NDArray[Any]] | None = None,
         compile_kwargs: dict[str, Any] | None = None,
@@ -125,6 +138,7 @@ class XBARTStep(BlockedStep):
         blocked: bool = True,
     ) -> None:
         self.correction = check_correction(correction, scan, mtry)
+        self.store_trees = store_trees
         model = modelcontext(model)
         rvs = find_forests(vars, model)
         self.vars = [model.rvs_to_values[rv] for rv in rvs]
@@ -136,10 +150,16 @@ class XBARTStep(BlockedStep):
         self._num_first = 0  # sweeps without correction; `setup_chain` knows how many
         self._draws_left = -1  # until the chain ends, as far as `setup_chain` has told
         self._acceptance: dict[str, list[float]] = {}
-        self._drawn: set[str] = set()  # forests that `setup_chain` has drawn from their prior
+        self._fresh: dict[str, list[EnsembleState]] = {}  # trees that `setup_chain` has made
         point = model.initial_point() if initial_point is None else initial_point
         mode = (compile_kwargs or {}).get("mode")
         self._targets = [make_target(model, rv, self.correction, mode, point) for rv in rvs]
+        self._is_alone = set(self.vars) == set(model.value_vars)
+        self._starts = (
+            {}
+            if start is None
+            else {target.name: read_start(start, target) for target in self._targets}
+        )
         for target in self._targets:
             if not target.likelihood.depends:
                 warnings.warn(no_likelihood(target.name), UserWarning, stacklevel=2)
@@ -150,6 +170,10 @@ class XBARTStep(BlockedStep):
             "tune": (bool, []),
             "warning": (SamplerWarning, None),
         } | {name: (np.float64, []) for name in names}
+        if store_trees:
+            self.stats_dtypes_shapes |= {
+                trees_name(target.name): (object, []) for target in self._targets
+            }
         self.stats_dtypes = [{stat: dtype for stat, (dtype, _) in self.stats_dtypes_shapes.items()}]
         compile_kernels(self.correction)
 
@@ -167,6 +191,8 @@ class XBARTStep(BlockedStep):
         for target in self._targets:
             point[target.value_name], report = self._update(target, point, correction)
             stats |= dict(zip(_stat_names(target.name), report, strict=True))
+            if self.store_trees:
+                stats[trees_name(target.name)] = self._trees(target)
             if not self.tune:
                 self._acceptance.setdefault(target.name, []).append(report.acceptance)
         self._draws_left -= 1
@@ -179,15 +205,25 @@ class XBARTStep(BlockedStep):
         self.rng = get_random_generator(rng, copy=False)
         self.tune = tune > 0
         self.num_sweeps = 0  # a step that has been used before begins anew, too
-        self._num_first = num_uncorrected(tune)
+        # To arrive fast: of no use to a chain that starts where another has arrived.
+        self._num_first = 0 if self._starts else num_uncorrected(tune)
         self._draws_left = tune + draws
         self._acceptance = {}
-        self._drawn = set()
+        self._fresh = {}
         for target in self._targets:
-            if target.hyperparameters.is_random and target.name not in self.forests:
-                self.forests[target.name] = target.draw_prior(self.rng)
-                self._drawn.add(target.name)
+            self._make_trees(target)
         self._publish()
+
+    def _make_trees(self, target: Target) -> None:
+        """Make the trees that a chain starts from, where it can't do without or is given some."""
+        has_trees = target.name in self.forests
+        if target.name in self._starts:
+            chain = number_of_chain(self.rng, self._is_alone)
+            self._fresh[target.name] = start_chain(self._starts[target.name], chain, target)
+        elif target.hyperparameters.is_random and not has_trees:
+            self._fresh[target.name] = target.draw_prior(self.rng)
+        if target.name in self._fresh and not has_trees:
+            self.forests[target.name] = self._fresh[target.name]
 
     @property
     def sampling_state(self) -> XBARTState:
@@ -229,6 +265,10 @@ class XBARTStep(BlockedStep):
         mean = SweepReport(*map(float, np.mean(reports, axis=0)))
         return rows.reshape(value.shape).astype(value.dtype), mean
 
+    def _trees(self, target: Target) -> Text:
+        """Trees as they are stored. Those of tuning draws, which nobody reads, are not."""
+        return NO_TREES if self.tune else Text(target.write(self.forests[target.name]))
+
     def _trees_behind(
         self, target: Target, value: NDArray[Any], priors: list[Prior]
     ) -> tuple[list[EnsembleState], NDArray[np.float64]]:
@@ -236,19 +276,23 @@ class XBARTStep(BlockedStep):
 
         The value is authoritative. Where the trees at hand do not add up to it, as in a new chain
         or after new initial values, others are grown to follow it. A value that is the prior mean
-        everywhere is where PyMC starts, and where hyperparameters are random, trees drawn from the
-        prior may follow it. Others may not: those that a step has kept from an earlier run would
-        make the next run depend on it.
+        everywhere is where PyMC starts, and asks for no trees in particular: those that the chain
+        was given to start from may follow it, or, where hyperparameters are random, trees drawn
+        from the prior. Those that a step has kept from an earlier run may not: the next run would
+        depend on it.
         """
         wanted = value.reshape(len(target.ensembles), -1)
+        fresh = self._fresh.pop(target.name, None)
         states = self.forests.get(target.name)
         if states is not None:
             rows = target.values(states)
-            is_fresh = target.name in self._drawn and target.is_default_start(wanted)
-            self._drawn.discard(target.name)
-            if is_fresh or np.array_equal(rows.astype(value.dtype), wanted):
+            if np.array_equal(rows.astype(value.dtype), wanted):
                 return states, rows
-        if target.hyperparameters.is_random and target.is_default_start(wanted):
+        if not target.is_default_start(wanted):
+            states = target.start(wanted, priors, self.rng)
+        elif fresh is not None:
+            states = fresh
+        elif target.hyperparameters.is_random:
             states = target.draw_prior(self.rng)
         else:
             states = target.start(wanted, priors, self.rng)

@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable
 from pymc_xbart.forest.correction import Correction, check_fits
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
+from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, write_draw
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.kernels import Prior, encode
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
@@ -23,6 +24,7 @@ from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import STEEPEST, Likelihood
 from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
+from pymc_xbart.plugin.storage import find_schema
 
 
 class Target(NamedTuple):
@@ -33,6 +35,8 @@ class Target(NamedTuple):
     ensembles: list[Ensemble]
     likelihood: Likelihood
     hyperparameters: Hyperparameters
+    batch: tuple[int, ...]  # leading dimensions of its value
+    digests: tuple[int, int]  # of the names of X's columns, and of its rows
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
         """Sum of the trees, (number of ensembles, n)."""
@@ -78,6 +82,13 @@ class Target(NamedTuple):
             pairs = zip(self.ensembles, states, strict=True)
             availability = [ensemble.availability(state) for ensemble, state in pairs]
         self.hyperparameters.publish([state.forest for state in states], availability)
+
+    def write(self, states: list[EnsembleState]) -> str:
+        """Turn the trees into text that outlives the process."""
+        pairs = zip(self.ensembles, states, strict=True)
+        forests = [ensemble.stored(state) for ensemble, state in pairs]
+        num_columns, num_rows = self.ensembles[0].design.codes.shape
+        return write_draw(StoredDraw(num_rows, num_columns, *self.digests, self.batch, forests))
 
     def _check_start(self, wanted: NDArray[Any]) -> None:
         """Refuse values that no trees can follow."""
@@ -149,7 +160,9 @@ def make_target(
     likelihood = Likelihood(model, rv, mode=mode)
     # A generator of its own: examining the model must not shift anyone's draws.
     likelihood.check(point, np.random.default_rng(0))
-    return Target(str(rv.name), str(value.name), ensembles, likelihood, hyperparameters)
+    digests = digest_of(find_schema(model, str(rv.name)).columns), digest_of_rows(X)
+    names = str(rv.name), str(value.name)
+    return Target(*names, ensembles, likelihood, hyperparameters, batch, digests)
 
 
 def no_likelihood(name: str) -> str:

@@ -280,7 +280,7 @@ def leaves_and_depth(state):
 
 
 def test_statistics_are_numbers_that_describe_the_trees(model):
-    step = make_step(model)
+    step = make_step(model, store_trees=False)
     names = [f"{forest}_{what}" for forest in "fk" for what in ("leaves", "depth", "acceptance")]
     kinds = step.stats_dtypes_shapes
     assert kinds.keys() == {"tune", "warning", *names}

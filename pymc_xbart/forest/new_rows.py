@@ -1,0 +1,96 @@
+"""Rows to predict at (floor 1): the columns that a forest was grown on, under their names."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.draws import Draws
+from pymc_xbart.forest.schema import column_names
+from pymc_xbart.forest.stored import digest_of
+from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table, is_table
+
+MAX_NAMED = 5  # columns that an error message lists
+
+
+class NewRows(NamedTuple):
+    """X, read for one forest."""
+
+    columns: NDArray[np.float64]  # (p, n)
+    labels: Any  # index of the rows where X has one, else None
+
+
+def read_new_rows(X: Any, draws: Draws) -> NewRows:
+    """Check X against the columns of a forest, and put them in its order.
+
+    Parameters
+    ----------
+    X : array_like, DataFrame, xarray.DataArray or xarray.Dataset
+        Columns with names are found by them; others by position.
+    draws : Draws
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, are too many, or can't be told to be the right ones.
+    """
+    if is_labelled_table(X):
+        X = X.to_dataframe()
+    names = column_names(X)
+    if is_labelled_array(X) and X.ndim == 2:
+        X = X.to_pandas()
+    labels = _labels(X)
+    first = draws.first
+    if names is not None and first.columns_digest:
+        X = _in_order(X, names, draws, first.columns_digest)
+    matrix = check_design(X, min_rows=1)
+    if matrix.shape[1] != first.num_columns:
+        msg = (
+            f"X has {matrix.shape[1]} column(s), but the forest {draws.name!r} was grown on "
+            f"{first.num_columns}{_known(draws)}. Pass the same columns."
+        )
+        raise ValueError(msg)
+    return NewRows(np.ascontiguousarray(matrix.T), labels)
+
+
+def _labels(X: Any) -> Any:
+    """Labels of the rows, unless they are mere numbers from 0."""
+    index = getattr(X, "index", None) if is_table(X) else None
+    if index is None or type(index).__name__ == "RangeIndex":
+        return None
+    return index
+
+
+def _in_order(X: Any, names: list[str], draws: Draws, digest: int) -> Any:
+    """Put named columns in the order of those that the forest was grown on."""
+    if digest_of(names) == digest:
+        return X
+    known = draws.schema.columns
+    if known is None:
+        msg = (
+            f"The columns of X are not those that the forest {draws.name!r} was grown on, or are "
+            "in another order; which these are can't be told from sample_stats alone. Pass all "
+            "that pm.sample returned (its group 'constant_data' holds the names)."
+        )
+        raise ValueError(msg)
+    missing = [name for name in known if name not in names]
+    extra = [name for name in names if name not in known]
+    if missing or extra:
+        msg = f"X has other columns than the forest {draws.name!r} was grown on."
+        if missing:
+            msg += f" Missing: {_list(missing)}."
+        if extra:
+            msg += f" Not among them: {_list(extra)}."
+        raise ValueError(msg)
+    order = [names.index(name) for name in known]
+    return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]
+
+
+def _known(draws: Draws) -> str:
+    return f" ({_list(draws.schema.columns)})" if draws.schema.columns else ""
+
+
+def _list(names: list[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return ", ".join(map(repr, names[:MAX_NAMED])) + (f" and {more} more" if more > 0 else "")

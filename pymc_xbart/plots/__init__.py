@@ -1,0 +1,1 @@
+"""Figures of numbers made below (floor 3: matplotlib and ArviZ)."""

@@ -1,0 +1,134 @@
+"""`plot_tree`: one tree as a figure (floor 3)."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+
+from pymc_xbart.forest.inspection import trees
+
+MAX_NAME = 18  # characters of a column's name; more would run into the neighbour
+INCHES_A_LEAF, INCHES_A_LEVEL = 1.15, 1.1
+COLOURS = "PuOr"  # two colours that colour-blind readers can tell apart, white between
+
+
+def plot_tree(
+    idata: Any,
+    var_name: str | None = None,
+    *,
+    chain: int = 0,
+    draw: int = -1,
+    tree: int = 0,
+    forest: int = 0,
+    figsize: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw one tree of a stored forest.
+
+    A split shows its condition, and the rows that meet it go left. A leaf shows what it adds to f,
+    on the scale of f, and is coloured by it. Both show how many rows of the fit they hold.
+
+    Parameters
+    ----------
+    idata : xarray.DataTree or xarray.Dataset
+        What `pm.sample` returned.
+    var_name : str, optional
+        Name of the forest; needed if there are several.
+    chain : int, default 0
+        Label of the chain.
+    draw : int, default -1
+        Label of the draw; -1 is the last one.
+    tree : int, default 0
+        Number of the tree.
+    forest : int, default 0
+        Number of the forest in a variable of shape (k, n).
+    figsize : tuple of float, optional
+        Inches; by default as wide as the leaves, and as high as the levels, ask for.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if draw == -1:
+        draw = int(_last_draw(idata))
+    nodes = trees(idata, var_name, chain=chain, draw=draw, tree=tree)
+    if "forest" in nodes:
+        nodes = nodes[nodes["forest"] == forest]
+    nodes = nodes.set_index("node")
+    x = _positions(nodes)
+    if ax is None:
+        num_leaves = int((nodes["left"] < 0).sum())
+        size = (
+            max(3.0, INCHES_A_LEAF * num_leaves),
+            INCHES_A_LEVEL * (1.2 + float(nodes["depth"].max())),
+        )
+        _, ax = plt.subplots(figsize=figsize or size, layout="constrained")
+    _draw(ax, nodes, x)
+    ax.set_title(f"tree {tree} of chain {chain}, draw {draw}", fontsize="medium")
+    return ax
+
+
+def _last_draw(idata: Any) -> int:
+    stats = idata["sample_stats"] if hasattr(idata, "children") else idata
+    return int(stats.coords["draw"].values[-1])
+
+
+def _positions(nodes: pd.DataFrame) -> dict[int, float]:
+    """Place leaves side by side, and splits in the middle above their children."""
+    x: dict[int, float] = {}
+    waiting = [0]
+    order = []
+    while waiting:
+        node = waiting.pop()
+        order.append(node)
+        if nodes.at[node, "left"] < 0:
+            x[node] = len(x)
+        else:
+            waiting += [nodes.at[node, "right"], nodes.at[node, "left"]]
+    for node in reversed(order):
+        if node not in x:
+            x[node] = 0.5 * (x[nodes.at[node, "left"]] + x[nodes.at[node, "right"]])
+    return x
+
+
+def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
+    largest = float(nodes["value"].abs().max()) or 1.0
+    norm = TwoSlopeNorm(0.0, -largest, largest)
+    colours = plt.get_cmap(COLOURS)
+    for node, line in nodes.iterrows():
+        y = -float(line["depth"])
+        for child, answer in ((line["left"], "yes"), (line["right"], "no")):
+            if child >= 0:
+                ax.plot([x[node], x[child]], [y, y - 1], color="0.6", lw=1, zorder=1)
+                if node == 0:
+                    at = 0.5 * (x[node] + x[child]), y - 0.5
+                    ax.text(
+                        *at,
+                        answer,
+                        ha="center",
+                        va="center",
+                        fontsize="small",
+                        color="0.35",
+                        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+                    )
+        if line["left"] >= 0:
+            text, face, ink = f"{_short(line['column'])}\n≤ {line['cut']:.4g}", "white", "black"
+        else:
+            face = colours(norm(line["value"]))
+            ink = "white" if abs(line["value"]) > 0.75 * largest else "black"
+            text = f"{line['value']:+.3g}"
+        text += f"\n{line['rows']} row{'s' if line['rows'] != 1 else ''}"
+        box = {"boxstyle": "round", "facecolor": face, "edgecolor": "0.6"}
+        ax.text(x[node], y, text, ha="center", va="center", fontsize="small", color=ink, bbox=box)
+    ax.set_xlim(-0.6, max(x.values()) + 0.6)
+    ax.set_ylim(-float(nodes["depth"].max()) - 0.5, 0.5)
+    ax.set_axis_off()
+
+
+def _short(name: Any) -> str:
+    text = name if isinstance(name, str) else f"column {name}"
+    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"

@@ -1,0 +1,56 @@
+"""Trees on their way into the trace (floor 2), and the schema that goes with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from numpy.typing import NDArray
+from pymc.model import Model
+from pytensor.graph.basic import Variable
+
+from pymc_xbart.forest.schema import Schema, column_names, distinct, schema_name
+
+
+class Text:
+    """Text of one draw, as a statistic of a step.
+
+    PyMC stacks statistics that are no numbers into an array, and plain text would be padded there
+    to the longest, at four bytes a character.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.text, dtype=np.dtypes.StringDType())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Text, (self.text,)
+
+
+NO_TREES = Text("")
+
+
+def add_schema(name: str, X: Any, dims: str | Sequence[str] | None) -> None:
+    """Add what is known of a forest's X to the constant data of the model on the context stack."""
+    model = pm.modelcontext(None)
+    columns = _names_in_model(X, model) if isinstance(X, Variable) else column_names(X)
+    names = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
+    if columns is not None or names is not None:
+        pm.Data(schema_name(name), Schema(columns, names).to_bytes())
+
+
+def find_schema(model: Model, name: str) -> Schema:
+    """What `add_schema` has added for a forest of this name."""
+    data = model.named_vars.get(schema_name(name))
+    return Schema() if data is None else Schema.from_bytes(data.get_value())
+
+
+def _names_in_model(X: Variable, model: Model) -> list[str] | None:
+    """Labels of the last dimension of data."""
+    dims = model.named_vars_to_dims.get(X.name, ())
+    labels = model.coords.get(dims[1]) if len(dims) == 2 else None
+    return None if labels is None else distinct([str(label) for label in labels])
