@@ -49,7 +49,7 @@ def find_draws(idata: Any, var_name: str | None = None, draws: int | None = None
     name = _choose(stats, var_name)
     text = stats[trees_name(name)]
     # PyMC gives every statistic that is no number a dimension of its own.
-    own = [dim for dim in text.dims if str(dim).startswith(f"{trees_name(name)}_dim")]
+    own = [dim for dim in text.dims if str(dim).endswith(f"{SUFFIX}_dim_0")]
     text = text.isel(dict.fromkeys(own, 0), drop=True)
     if draws is not None:
         text = _thin(text, whole_number(draws, "draws"))

@@ -78,9 +78,10 @@ def trees(
                 nodes = {"forest": np.full(nodes["node"].size, k)} | nodes
             size = nodes["node"].size
             parts.append(_labels(draws.text[place], size) | nodes)
-    table = pd.DataFrame(
-        {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    )
+    names = list(parts[0])
+    table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in names})
+    # One type and one way to be missing, whatever is in it: pandas would choose by the content.
+    table["column"] = table["column"].astype(object).where(table["cut"].notna(), None)
     table.attrs["mu"] = mu
     return table
 

@@ -57,9 +57,7 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
 def _labels(X: Any) -> Any:
     """Labels of the rows, unless they are mere numbers from 0."""
     index = getattr(X, "index", None) if is_table(X) else None
-    if index is None or type(index).__name__ == "RangeIndex":
-        return None
-    return index
+    return None if index is None or np.array_equal(index, np.arange(len(index))) else index
 
 
 def _in_order(X: Any, names: list[str], draws: Draws, digest: int) -> Any:

@@ -1,0 +1,96 @@
+"""A tree is drawn with everything that its table says, and no text runs into another."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+
+mpl.use("Agg")  # before anything opens a window
+
+import matplotlib.pyplot as plt
+
+from pymc_xbart import plot_tree, trees
+from pymc_xbart.forest.schema import Schema
+from pymc_xbart.forest.stored import StoredDraw, StoredForest, digest_of, write_draw
+from pymc_xbart.kernels import cut_values, draw_prior_forest, encode, rows_of_leaves
+from tests.helpers import inside
+
+NAMES = ["age", "mean income of the neighbourhood in 2020", "c"]
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def idata():
+    rng = np.random.default_rng(3)
+    design = encode(rng.standard_normal((60, 3)))
+    prior = inside.make_prior(3, alpha=0.95, beta=0.7)
+    text = np.empty((1, 2), object)
+    for draw in range(2):
+        forest, leaf = draw_prior_forest(design, prior, 8, rng)
+        cuts = cut_values(design, forest.column, forest.cut)
+        stored = StoredForest(0.0, forest, cuts, rows_of_leaves(forest, leaf))
+        text[0, draw] = write_draw(StoredDraw(60, 3, digest_of(NAMES), 0, (), [stored]))
+    stats = xr.Dataset({"f_trees": (("chain", "draw"), text)}, {"chain": [0], "draw": [0, 1]})
+    constants = xr.Dataset({"f_schema": ("byte", Schema(NAMES).to_bytes())})
+    return xr.DataTree.from_dict({"sample_stats": stats, "constant_data": constants})
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_every_node_is_there(idata):
+    for tree in range(8):
+        ax = plot_tree(idata, draw=1, tree=tree)
+        nodes = trees(idata, draw=1, tree=tree)
+        shown = [text for text in texts(ax) if text not in ("yes", "no")]
+        assert len(shown) == len(nodes)
+        assert sum("≤" in text for text in shown) == (nodes["left"] >= 0).sum()
+        assert ax.get_title() == f"tree {tree} of chain 0, draw 1"
+
+
+def test_the_last_draw_is_the_default(idata):
+    assert texts(plot_tree(idata, tree=2)) == texts(plot_tree(idata, draw=1, tree=2))
+
+
+def test_long_names_are_cut_short(idata):
+    shown = [text for tree in range(8) for text in texts(plot_tree(idata, tree=tree))]
+    assert any(text.startswith("mean income of th…\n") for text in shown)
+    assert not any("neighbourhood" in text for text in shown)
+
+
+def test_no_two_nodes_overlap(idata):
+    for tree in range(8):
+        ax = plot_tree(idata, tree=tree)
+        ax.figure.canvas.draw()
+        boxes = [
+            text.get_bbox_patch().get_window_extent()
+            for text in ax.texts
+            if text.get_text() not in ("yes", "no")
+        ]
+        for k, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:k])
+
+
+def test_it_draws_where_it_is_told(idata):
+    _, axes = plt.subplots(1, 2)
+    assert plot_tree(idata, ax=axes[1]) is axes[1]
+    assert axes[1].texts
+    assert not axes[0].texts
+
+
+def test_a_single_leaf_is_a_tree_too(idata):
+    sizes = trees(idata).groupby(["draw", "tree"]).size()
+    draw, tree = sizes[sizes == 1].index[0] if (sizes == 1).any() else sizes.idxmin()
+    ax = plot_tree(idata, draw=int(draw), tree=int(tree))
+    assert len(texts(ax)) >= 1
+
+
+def test_unknown_trees_are_refused(idata):
+    with pytest.raises(KeyError, match="no tree 8"):
+        plot_tree(idata, tree=8)
