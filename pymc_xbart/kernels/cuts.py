@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.draw import Powers, make_powers
 
 
 class Cuts(NamedTuple):
@@ -29,6 +30,7 @@ class Cuts(NamedTuple):
     g: np.ndarray  # (num_buckets,) float64, their sum of g
     h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where h is uniform
     log_weight: np.ndarray  # (num_buckets,) float64, scratch of the scoring
+    powers: Powers  # (num_buckets,), more of it
 
 
 def make_cuts(size: int) -> Cuts:
@@ -39,18 +41,31 @@ def make_cuts(size: int) -> Cuts:
         np.empty(size),
         np.empty(size),
         np.empty(size),
+        make_powers(size),
     )
 
 
 @inner_kernel
 def list_cuts(
-    buckets, base, shift, first, last, num_rows, num_cutpoints, min_samples_leaf, uniform_h, cuts
+    buckets,
+    position,
+    base,
+    shift,
+    first,
+    last,
+    num_rows,
+    num_cutpoints,
+    min_samples_leaf,
+    uniform_h,
+    cuts,
 ):
     """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
 
     Parameters
     ----------
     buckets : Buckets of shape (num_buckets,)
+    position : (num_buckets,) int32
+        Number of the bucket that each sum is of.
     base, shift, first, last : int
         As `sum_column` returns them.
     num_rows : int
@@ -59,13 +74,14 @@ def list_cuts(
     # Arrays are taken out of their records once: inside of loops Numba would count references at
     # each access.
     bucket_rows, sum_g, sum_h = buckets
-    cut_code, cut_num_left, cut_g, cut_h, _ = cuts
+    cut_code, cut_num_left, cut_g, cut_h, _, _ = cuts
     step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
     last_legal = num_rows - min_samples_leaf
     if step > 1 and _has_few(bucket_rows, first, last, min_samples_leaf, last_legal, num_cutpoints):
         step = 1
     num_cuts = 0
     next_multiple = max(step, min_samples_leaf)
+    inverse_step = 1.0 / step
     num_left = 0
     left_g = 0.0
     left_h = 0.0
@@ -77,22 +93,35 @@ def list_cuts(
         if num_left > last_legal:
             break
         if num_left >= next_multiple:
-            cut_code[num_cuts] = ((base + b + 1) << shift) - 1
+            cut_code[num_cuts] = ((base + position[b] + 1) << shift) - 1
             cut_num_left[num_cuts] = num_left
             cut_g[num_cuts] = left_g
             cut_h[num_cuts] = left_h
             num_cuts += 1
-            next_multiple = num_left + step - num_left % step
+            # A division of integers takes longer than everything else here. Half a row more keeps
+            # what is rounded away from whole numbers.
+            next_multiple = (np.int64((num_left + 0.5) * inverse_step) + 1) * step
     if num_cuts == 0 and step > 1:
         # No legal cut passes a multiple of j: a value that most rows share follows them all.
         return _list_first_cut(
-            buckets, base, shift, first, last, min_samples_leaf, last_legal, uniform_h, cuts
+            buckets,
+            position,
+            base,
+            shift,
+            first,
+            last,
+            min_samples_leaf,
+            last_legal,
+            uniform_h,
+            cuts,
         )
     return num_cuts
 
 
 @inner_kernel
-def _list_first_cut(buckets, base, shift, first, last, first_legal, last_legal, uniform_h, cuts):
+def _list_first_cut(
+    buckets, position, base, shift, first, last, first_legal, last_legal, uniform_h, cuts
+):
     """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
     num_left = 0
     left_g = 0.0
@@ -103,7 +132,7 @@ def _list_first_cut(buckets, base, shift, first, last, first_legal, last_legal, 
         if not uniform_h:
             left_h += buckets.h[b]
         if first_legal <= num_left <= last_legal:
-            cuts.code[0] = ((base + b + 1) << shift) - 1
+            cuts.code[0] = ((base + position[b] + 1) << shift) - 1
             cuts.num_left[0] = num_left
             cuts.g[0] = left_g
             cuts.h[0] = left_h

@@ -38,8 +38,21 @@ def inner_kernel(function: Callable) -> Callable:
     records of arrays costs more to compile than most kernels themselves. Called from Python, it
     raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.) Nothing of it is kept
     on disk, since the kernels that call it contain it.
+
+    It only borrows the arrays that it is given: Numba would count references to each of them, in
+    every call, which in small nodes took two thirds of the time. So it may neither allocate arrays
+    (Numba refuses to compile that) nor return them to kernels that count (see `returning_kernel`).
     """
-    options = OPTIONS | {"no_cpython_wrapper": True}
+    return _compile_inner(function, _nrt=False)
+
+
+def returning_kernel(function: Callable) -> Callable:
+    """Compile an inner kernel that allocates arrays, or returns some."""
+    return _compile_inner(function)
+
+
+def _compile_inner(function: Callable, **more: Any) -> Callable:
+    options = OPTIONS | {"no_cpython_wrapper": True} | more
     compiled: Any = numba.njit(**options)(function)
     if compiled is not function:
         compiled.__class__ = _inner_class(type(compiled))

@@ -1,5 +1,7 @@
 """Draws in log space (floor 0: NumPy and Numba only)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel
@@ -22,6 +24,96 @@ def log_sum_exp(log_weight, size):
         if log_weight[k] >= largest - NEGLIGIBLE:  # not >: beyond 2^58 the two sides are equal
             total += np.exp(log_weight[k] - largest)
     return largest + np.log(total)
+
+
+class Powers(NamedTuple):
+    """Scratch for many exponentials at once."""
+
+    mantissa: np.ndarray  # (size,) float64
+    power: np.ndarray  # (size,) float64, of two
+    bits: np.ndarray  # (size,) int64, the same memory as `power`
+
+
+def make_powers(size: int) -> Powers:
+    """Allocate room for `size` exponentials."""
+    power = np.empty(size)
+    return Powers(np.empty(size), power, power.view(np.int64))
+
+
+# exp(x) = 2^k exp(r) with k = round(x / log 2). Adding 1.5 * 2^52 to a number rounds it to a whole
+# one, which is then found in the lowest bits; log 2 comes in two parts, the first of which can be
+# multiplied by k without rounding.
+ROUNDING = 1.5 * 2.0**52
+INVERSE_LOG2 = 1.4426950408889634
+LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+SMALLEST_EXPONENT = -700.0  # exp of less is not a normal number
+
+
+@inner_kernel
+def log_sum_exp_of_many(log_weight, size, powers):
+    """`log_sum_exp` for tens of weights and more.
+
+    The exponentials are written out, as loops that processors carry out for several weights at a
+    time; the library's is called once for each. Their relative error is below 1e-14.
+    """
+    largest = -np.inf
+    for k in range(size):
+        largest = max(largest, log_weight[k])
+    if largest == -np.inf:
+        return largest
+    _exponentials(log_weight[:size], largest, powers.mantissa[:size], powers.power[:size])
+    _to_powers_of_two(powers.bits[:size])
+    return largest + np.log(_dot(powers.mantissa[:size], powers.power[:size]))
+
+
+@inner_kernel
+def _exponentials(log_weight, largest, mantissa, power):
+    """With x = `log_weight` - `largest`, write exp(r) to `mantissa`, `ROUNDING` + k to `power`."""
+    for i in range(mantissa.size):
+        x = max(log_weight[i] - largest, SMALLEST_EXPONENT)
+        shifted = x * INVERSE_LOG2 + ROUNDING
+        power[i] = shifted
+        k = shifted - ROUNDING
+        r = (x - k * LOG2_HIGH) - k * LOG2_LOW
+        # Taylor's series: |r| is at most log(2) / 2, and its 13th term below 1e-15.
+        p = 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = p * r + 1.0
+        mantissa[i] = p * r + 1.0
+
+
+@inner_kernel
+def _to_powers_of_two(bits):
+    """Turn `ROUNDING` + k into 2^k, as the bits of floating-point numbers."""
+    for i in range(bits.size):
+        bits[i] = (bits[i] + 1023) << 52
+
+
+@inner_kernel
+def _dot(a, b):
+    """Sum of products, in four sums that do not wait for each other."""
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
+    num_fours = a.size // 4
+    for i in range(num_fours):
+        first += a[4 * i] * b[4 * i]
+        second += a[4 * i + 1] * b[4 * i + 1]
+        third += a[4 * i + 2] * b[4 * i + 2]
+        fourth += a[4 * i + 3] * b[4 * i + 3]
+    for i in range(4 * num_fours, a.size):
+        first += a[i] * b[i]
+    return (first + second) + (third + fourth)
 
 
 @inner_kernel

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
 
 
 class EvidenceTable(NamedTuple):
@@ -46,7 +46,7 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
     return posterior_var * sum_g + np.sqrt(posterior_var) * rng.standard_normal()
 
 
-@inner_kernel
+@returning_kernel
 def tabulate_evidence(leaf_var, h, half_log, gain):
     """Table for this sweep's g and h; `half_log` and `gain` (n + 1,) are overwritten."""
     lowest = h[0]

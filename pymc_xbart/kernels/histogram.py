@@ -5,10 +5,11 @@ node's own range of codes over the buckets at hand, so that resolution follows t
 tree and does not depend on the way there. A node whose codes range over no more than there are
 buckets has one for each.
 
-Two shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
+Three shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
 second time only if the node fills no more than half of its buckets. And where a large node splits,
 only its smaller child is added up row by row: what that child takes out of the parent's sums leaves
-those of the larger child.
+those of the larger child. In a node with fewer rows than buckets, only those that hold rows are
+read (see `sparse`).
 """
 
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.sparse import add_marked, gather_marked
 
 BUCKETS_PER_CUT = 8  # how finely candidate cuts can be placed between two neighbours
 MIN_BUCKETS = 1024  # count and g in this many buckets fit in the first-level cache beside the rows
@@ -70,7 +72,19 @@ def bucket_shift(lo, hi, size):
 
 @inner_kernel
 def sum_column(
-    codes, rows, start, stop, code_range, uniform_h, is_ready, own, has_sibling, parent, sibling
+    codes,
+    rows,
+    start,
+    stop,
+    code_range,
+    uniform_h,
+    is_ready,
+    own,
+    has_sibling,
+    parent,
+    sibling,
+    may_be_sparse,
+    sparse,
 ):
     """Bring the sums of one column in the node `rows[start:stop]` into `own`.
 
@@ -91,34 +105,47 @@ def sum_column(
         The parent's sums, if so.
     sibling : Buckets of shape (num_buckets,)
         Overwritten, if so; may be the same as `parent`.
+    may_be_sparse : bool
+        Nobody else needs the sums in their buckets.
+    sparse : Sparse
 
     Returns
     -------
     base, shift : int
     first, last : int
-        The outermost buckets that hold rows.
+        Of the sums in `own`, the outermost that hold rows.
+    is_sparse : bool
+        Sum k is of bucket `sparse.position[k]`, and not of bucket k.
     """
     size = own.num_rows.size
-    first = 0
-    last = -1
+    first = np.int64(0)
+    last = np.int64(-1)
     # Once more at most, with the node's own range of codes. A loop, so that adding up is compiled
     # once.
     for is_narrowed in (False, True):
         shift = bucket_shift(code_range[0], code_range[1], size)
         base = code_range[0] >> shift
         last = (code_range[1] >> shift) - base
-        if is_narrowed or not is_ready:
-            _clear(own, last, uniform_h)
-            _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
-        if has_sibling and not is_narrowed:
-            _subtract(parent, own, sibling, last, uniform_h)
-        first, last = _occupied(own.num_rows, last)
+        is_sparse = may_be_sparse and last > stop - start
+        if is_sparse:
+            add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse)
+            first = np.int64(0)
+            last = gather_marked(sparse, last, uniform_h, own) - 1
+            width = sparse.position[last] - sparse.position[0]
+        else:
+            if is_narrowed or not is_ready:
+                _clear(own, last, uniform_h)
+                _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+            if has_sibling and not is_narrowed:
+                _subtract(parent, own, sibling, last, uniform_h)
+            first, last = _occupied(own.num_rows, last)
+            width = last - first
         # A node that fills more than half of its buckets would need more than there are under the
         # next smaller shift.
-        if is_narrowed or shift == 0 or last - first > size // 2:
+        if is_narrowed or shift == 0 or width > size // 2:
             break
         _narrow(codes, rows, start, stop, code_range)
-    return base, shift, first, last
+    return base, shift, first, last, is_sparse
 
 
 @inner_kernel
@@ -170,7 +197,7 @@ def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
 @inner_kernel
 def _occupied(num_rows, last):
     """First and last bucket up to `last` that hold rows."""
-    first = 0
+    first = np.int64(0)
     while num_rows[first] == 0:
         first += 1
     while num_rows[last] == 0:

@@ -23,10 +23,11 @@ import numpy as np
 from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
 from pymc_xbart.kernels.decorator import inner_kernel
-from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
+from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp, log_sum_exp_of_many
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
 from pymc_xbart.kernels.records import COLUMNS, CUTS
+from pymc_xbart.kernels.sparse import Sparse, make_sparse
 
 # Of the type of a tree's arrays: for another one, Numba would compile all scoring once more.
 NOWHERE = np.int32(-1)
@@ -38,6 +39,7 @@ class Scratch(NamedTuple):
 
     buckets: Buckets  # (num_buckets,), for nodes that keep no sums
     stored: Buckets  # (places, p, num_buckets), for those that do
+    sparse: Sparse
     cuts: Cuts
     # Codes between which the last scored node of each depth lies, per column. Depth first, the last
     # scored node one level up is always the parent.
@@ -76,6 +78,7 @@ def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch
     return Scratch(
         make_buckets(size),
         make_buckets(num_stored(num_rows, num_columns, size), num_columns, size),
+        make_sparse(size),
         make_cuts(size),
         np.empty((MAX_RANGE_DEPTH + 1, num_columns, 2), np.int32),
     )
@@ -178,7 +181,7 @@ def without_places(node, place):
 def score_cuts(cuts, num_cuts, node, table):
     """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp."""
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
-    _, num_left, left_g, left_h, log_weight = cuts
+    _, num_left, left_g, left_h, log_weight, powers = cuts
     sum_g = node.sum_g
     if table.is_uniform:
         num_rows = np.uint32(node.stop - node.start)
@@ -206,7 +209,7 @@ def score_cuts(cuts, num_cuts, node, table):
                 leaf_var * (left_g[k] * left_g[k] / left_ratio + right_g * right_g / right_ratio)
                 - np.log(left_ratio * right_ratio)
             )
-    return log_sum_exp(log_weight, num_cuts)
+    return log_sum_exp_of_many(log_weight, num_cuts, powers)
 
 
 @inner_kernel
@@ -237,7 +240,7 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
         parent = column_of(scratch.stored, node.parent_place, v)
         sibling = column_of(scratch.stored, node.sibling_place, v)
     code_range = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), v]
-    base, shift, first, last = sum_column(
+    base, shift, first, last, is_sparse = sum_column(
         design.codes[v],
         rows,
         node.start,
@@ -249,14 +252,18 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
         has_sibling,
         parent,
         sibling,
+        node.place < 0 and not has_sibling,
+        scratch.sparse,
     )
+    position = scratch.sparse.position if is_sparse else scratch.sparse.everywhere
     if shift == 0 and node.place < 0:
         # The outermost buckets are the outermost codes. (Stored sums must keep the base they were
         # added up with.)
-        code_range[0] = base + first
-        code_range[1] = base + last
+        code_range[0] = base + position[first]
+        code_range[1] = base + position[last]
     return list_cuts(
         own,
+        position,
         base,
         shift,
         first,

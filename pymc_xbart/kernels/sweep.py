@@ -7,7 +7,7 @@ through the gradient: when f moves by t under a quadratic log-likelihood, g move
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
-from pymc_xbart.kernels.decorator import inner_kernel, kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.noise import (
@@ -103,9 +103,10 @@ def _sweep(forest, leaf_of_row, g, h, design, prior, choice, side, is_corrected,
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
-        tree, num_nodes, is_accepted = update_tree(
+        num_nodes, is_accepted = update_tree(
             forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng
         )
+        tree = work.tree if is_accepted else work.current
         put_in(tree, leaf, g, h)
         new = append_tree(new, index, tree, num_nodes)
         describe(tree, num_nodes, is_accepted, index, info)
@@ -154,7 +155,7 @@ def describe(tree, num_nodes, is_accepted, index, info):
     info.accepted[index] = is_accepted
 
 
-@inner_kernel
+@returning_kernel
 def empty_forest(num_trees, capacity):
     """Forest with room for `capacity` nodes and no tree yet."""
     return Forest(
@@ -166,7 +167,7 @@ def empty_forest(num_trees, capacity):
     )
 
 
-@inner_kernel
+@returning_kernel
 def append_tree(forest, index, tree, num_nodes):
     """Write a tree behind tree `index - 1`. Returns the forest, in larger arrays if need be."""
     start = forest.tree_start[index]

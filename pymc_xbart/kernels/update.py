@@ -32,9 +32,8 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
 
     Returns
     -------
-    tree : (2 n,) NODE_DTYPE
-        Part of `work`.
     num_nodes : int
+        Of the successor, which is `work.tree` if it is new, else `work.current`.
     is_accepted : bool
     """
     start = forest.tree_start[index]
@@ -78,7 +77,7 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     if is_accepted:
         record_leaves(tree, num_nodes, work.rows, leaf)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
-    return tree, num_nodes, is_accepted
+    return num_nodes, is_accepted
 
 
 @inner_kernel

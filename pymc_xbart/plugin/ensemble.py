@@ -177,6 +177,18 @@ def _report(info: SweepInfo) -> SweepReport:
     return SweepReport(*map(float, means))
 
 
+def describe(state: EnsembleState) -> SweepReport:
+    """Report on trees as they are, none of them replaced."""
+    tree_start, _, _, left, _ = state.forest
+    depth = np.zeros(left.size)
+    for node in np.flatnonzero(left >= 0):  # parents come before their children
+        child = tree_start[np.searchsorted(tree_start, node, side="right") - 1] + left[node]
+        depth[child : child + 2] = depth[node] + 1
+    num_leaves = np.add.reduceat(left < 0, tree_start[:-1])
+    deepest = np.maximum.reduceat(depth, tree_start[:-1])
+    return SweepReport(float(num_leaves.mean()), float(deepest.mean()), 0.0)
+
+
 def compile_kernels(correction: Correction) -> None:
     """Compile what sampling needs, on a forest of one tree over two rows.
 

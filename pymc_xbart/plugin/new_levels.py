@@ -5,131 +5,136 @@ schools, draws of a variable along that dimension are put in the new order. Leve
 are new are drawn given the draw's own hyperparameters.
 """
 
+from collections.abc import Collection
 from typing import Any
 
-import numpy as np
 import pymc as pm
 import xarray as xr
 from pymc.model import Model
+from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 
-from pymc_xbart.plugin.substitution import with_posterior, without
-
-
-def relabelled_dims(idata: xr.DataTree, model: Model) -> list[str]:
-    """Dims of the model whose labels, or number of them, are not those of the draws and data."""
-    dims = []
-    for dim in model.coords:
-        then = _labels_then(idata, dim)
-        if then is not None and not np.array_equal(then, labels_now(model, dim)):
-            dims.append(dim)
-    return dims
+from pymc_xbart.plugin.inputs import evaluate
+from pymc_xbart.plugin.labels import labels_now
+from pymc_xbart.plugin.substitution import Substituted, with_posterior, without
 
 
 def fit_levels(
-    idata: xr.DataTree, model: Model, dims: list[str], random_seed: Any = None, **kwargs: Any
-) -> tuple[xr.DataTree, list[str]]:
+    idata: xr.DataTree,
+    draws: Substituted,
+    model: Model,
+    dims: Collection[str],
+    random_seed: Any,
+    **how: Any,
+) -> tuple[xr.Dataset, list[str]]:
     """Give every variable along some dims the levels that the model has now.
 
     Parameters
     ----------
     idata : xarray.DataTree
-        As `substitute_forests` returns it.
+    draws : Substituted
+        As `substitute_forests` returns it for `idata`.
     model : pymc.Model
-    dims : list of str
-        As `relabelled_dims` finds them.
-    random_seed : optional
-    **kwargs
+    dims : collection of str
+        Dims whose labels have changed.
+    random_seed : int, Generator or None
+        Only looked at where levels are new, so that other results are those of PyMC.
+    **how
         For `pm.sample_posterior_predictive`, which draws the new levels.
 
     Returns
     -------
-    idata : xarray.DataTree
+    posterior : xarray.Dataset
+        Draws of all variables, forests included.
     names : list of str
-        Variables that have been given new levels.
+        Variables that have been given other levels.
 
     Raises
     ------
     NotImplementedError
-        If the levels of a variable are not independent given its parameters.
+        If levels of a variable are new and can't be drawn by themselves.
     """
-    posterior = idata["posterior"].to_dataset()
-    moved = [rv for rv in model.free_RVs if _is_along(rv, posterior, model, dims)]
-    if not moved:
-        return idata, []
-    for rv in moved:
-        _check_levels(rv, model, dims)
-    names = [str(rv.name) for rv in moved]
-    stale = {
-        str(v.name)
-        for v in [*model.deterministics, *model.free_RVs]
-        if v not in moved and v.name in posterior and set(moved) & set(ancestors([v]))
+    variables = {str(v.name): v for v in [*model.free_RVs, *model.deterministics]}
+    moved = {
+        name: {dim: labels_now(model, dim) for dim in _own_dims(name, model) if dim in dims}
+        for name in variables
+        if name in draws.rest
     }
-    rest = without(posterior, {*names, *stale})
-    drawn = pm.sample_posterior_predictive(
-        with_posterior(idata, rest),
-        model=model,
-        var_names=names,
-        freeze_vars=[str(rv.name) for rv in model.free_RVs if rv.name in rest],
-        random_seed=random_seed,
-        predictions=True,
-        **kwargs,
-    )["predictions"].to_dataset()
-    for name in names:
-        rest[name] = _known_or_new(posterior[name], drawn[name])
-    return with_posterior(idata, rest), names
-
-
-def labels_now(model: Model, dim: str) -> np.ndarray:
-    """Labels of a dimension of the model; numbers from 0 if it has none."""
-    labels = model.coords.get(dim)
-    if labels is not None:
-        return np.asarray(labels)
-    return np.arange(int(model.dim_lengths[dim].eval()))
-
-
-def _labels_then(idata: xr.DataTree, dim: str) -> np.ndarray | None:
-    """Labels of a dimension where there are draws or data along it."""
-    for group in idata.children.values():
-        if dim in group.coords:
-            return np.asarray(group.coords[dim].values)
-    return None
-
-
-def _is_along(rv: Variable, posterior: xr.Dataset, model: Model, dims: list[str]) -> bool:
-    own = model.named_vars_to_dims.get(rv.name, ())
-    return (
-        rv.name in posterior
-        and bool(set(own) & set(dims))
-        and not _is_current(posterior[rv.name], model)
+    moved = {name: labels for name, labels in moved.items() if labels}
+    posterior = xr.merge(
+        [without(draws.rest, moved), *draws.forests.values()], join="exact", compat="override"
     )
+    rng = None
+    # One after the other, since levels may have levels of their own, as districts have schools: a
+    # new one is drawn given the draws of the known ones.
+    for name, labels in moved.items():
+        known = draws.rest[name]
+        if all(now.isin(known.indexes[dim]).all() for dim, now in labels.items()):
+            posterior[name] = known.sel(labels)
+            continue
+        _check_levels(variables[name], labels, model)
+        if rng is None:
+            # Not a copy, whose stream would be that of what is drawn next.
+            rng = get_random_generator(random_seed, copy=False)
+        drawn = pm.sample_posterior_predictive(
+            with_posterior(idata, posterior),
+            model=model,
+            var_names=[name],
+            freeze_vars=list(posterior.data_vars),
+            random_seed=rng,
+            predictions=True,
+            progressbar=False,
+            **how,
+        )["predictions"][name]
+        posterior[name] = _known_or_new(known, drawn, labels)
+    return posterior, list(moved)
 
 
-def _is_current(draws: xr.DataArray, model: Model) -> bool:
-    """Whether draws have the model's labels already, as those of substituted forests do."""
-    return all(
-        np.array_equal(draws.coords[dim], labels_now(model, str(dim)))
-        for dim in draws.dims
-        if dim in model.coords and dim in draws.coords
+def check_shapes(posterior: xr.Dataset, model: Model, sample_dims: Collection[str]) -> None:
+    """Refuse draws that have another shape than their variable has in the model.
+
+    Compiled code would index them beyond their end.
+    """
+    for rv in model.free_RVs:
+        if rv.name not in posterior or rv.type.ndim == 0 or _own_dims(rv.name, model):
+            continue  # where there are labels, draws have been put in their order
+        have = tuple(n for dim, n in posterior[rv.name].sizes.items() if dim not in sample_dims)
+        want = tuple(int(n) for n in evaluate(rv.shape, "A shape"))
+        if have != want:
+            msg = (
+                f"idata holds draws of {rv.name!r} of shape {have}, but in the model it has shape "
+                f"{want}. Give its dimensions names and labels (dims=..., coords), by which draws "
+                "are found, or list it in sample_vars to have it drawn anew."
+            )
+            raise ValueError(msg)
+
+
+def _own_dims(name: str, model: Model) -> tuple[str, ...]:
+    return tuple(str(dim) for dim in model.named_vars_to_dims.get(name, ()))
+
+
+def _check_levels(variable: Variable, labels: Collection[str], model: Model) -> None:
+    """Refuse to draw levels of a variable where they are not independent of each other."""
+    name = str(variable.name)
+    if variable in model.deterministics:
+        reason = "are not drawn, but computed from other variables"
+        advice = f"Take {name!r} out of freeze_vars"
+    else:
+        num_dependent = variable.owner.op.ndim_supp
+        dependent = _own_dims(name, model)[variable.type.ndim - num_dependent :]
+        if not set(dependent) & set(labels):
+            return
+        reason = "are not independent of each other"
+        advice = f"Leave {', '.join(labels)} as it was"
+    msg = (
+        f"{', '.join(labels)} has new labels, and the levels of {name!r} along it {reason}, so "
+        f"that new ones can't be drawn beside those that are known. {advice}."
     )
+    raise NotImplementedError(msg)
 
 
-def _check_levels(rv: Variable, model: Model, dims: list[str]) -> None:
-    if rv.owner.op.ndim_supp > 0:
-        along = ", ".join(dim for dim in model.named_vars_to_dims[rv.name] if dim in dims)
-        msg = (
-            f"The labels of {along} have changed, and the levels of {rv.name!r} along it are not "
-            "independent of each other, so that new ones can't be drawn beside those that are "
-            f"known. Leave {along} as it was, or pass draws of {rv.name!r} for the new labels in "
-            "idata['posterior']."
-        )
-        raise NotImplementedError(msg)
-
-
-def _known_or_new(known: xr.DataArray, drawn: xr.DataArray) -> xr.DataArray:
+def _known_or_new(known: xr.DataArray, drawn: xr.DataArray, labels: dict[str, Any]) -> xr.DataArray:
     """Draws of the known levels where there are any, and new draws elsewhere."""
-    labels = {dim: drawn.coords[dim] for dim in drawn.dims if dim in known.coords}
     is_known = xr.ones_like(known, bool).reindex(labels, fill_value=False)
     filled = known.reindex(labels, fill_value=0).where(is_known, drawn)
     return filled.transpose(*drawn.dims).astype(known.dtype)

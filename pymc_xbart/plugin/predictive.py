@@ -1,15 +1,23 @@
 """Posterior predictive draws with the forest of each draw at the model's current X (floor 2)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import pymc as pm
 import xarray as xr
 from pymc.model import Model, modelcontext
-from pymc.util import get_random_generator
 
 from pymc_xbart.plugin.indices import check_indices
-from pymc_xbart.plugin.new_levels import fit_levels, relabelled_dims
-from pymc_xbart.plugin.substitution import forests_of, substitute_forests
+from pymc_xbart.plugin.labels import relabelled_dims
+from pymc_xbart.plugin.new_levels import check_shapes, fit_levels
+from pymc_xbart.plugin.substitution import substitute_forests, with_posterior
+
+OTHER_LENGTH = (
+    "X of a forest has another number of rows than the forest was grown on. Variables of the model "
+    "that are as long as X must follow: give the likelihood shape=f.shape, or dims, unless it is "
+    "observed in pm.Data; replace data that has a row for each row of X as well. Observations that "
+    "are partly missing (NaN) can't follow."
+)
 
 
 def sample_posterior_predictive(
@@ -35,7 +43,8 @@ def sample_posterior_predictive(
     ----------
     idata : xarray.DataTree
         What `pm.sample` returned, fresh or read from a file, with the trees of every forest of the
-        model. Draws of f itself are not needed.
+        model. Draws of f itself are not needed. Other random variables without draws are drawn
+        from their prior, as PyMC does.
     model : pymc.Model, optional
         Taken from the context by default.
     num_threads : int, default 1
@@ -47,8 +56,8 @@ def sample_posterior_predictive(
     extend_inferencedata : bool, default False
         Whether to add the result to `idata` and return that.
     **kwargs
-        As for `pm.sample_posterior_predictive`. Forests may be named in `var_names` and
-        `sample_vars`.
+        As for `pm.sample_posterior_predictive`. Forests may be named in `var_names`, `sample_vars`
+        and `freeze_vars`; they are evaluated at the current X in any case.
 
     Returns
     -------
@@ -58,7 +67,8 @@ def sample_posterior_predictive(
     Raises
     ------
     KeyError, TypeError, ValueError
-        If trees are missing, or X has other columns than they were grown on.
+        If trees are missing, or X has other columns than they were grown on, or draws have another
+        shape than their variable has in the model.
     IndexError
         If data names a level that a variable does not have, such as a[school] with a new school.
     NotImplementedError
@@ -69,11 +79,14 @@ def sample_posterior_predictive(
     Draws of a variable along a dimension whose labels have changed are found by label. Labels that
     are new are drawn from the prior, given the hyperparameters of the same draw: a new school gets
     ``a ~ Normal(0, s_a)``, with s_a from the posterior. Labels of a dimension that no data has, as
-    that of schools, are changed by ``model.set_dim("school_id", len(labels), labels)``;
-    `pm.set_data` ignores them.
+    that of schools, are changed by ``model.set_dim("school", len(labels), labels)``; `pm.set_data`
+    ignores them. Forests of shape (k, n) are found by label as well, but there are none for new
+    labels.
 
-    A random variable that depends on a forest, and is no data, keeps its draws while X is the one
-    that the forest was grown on; at other rows it is drawn anew.
+    Deterministics are computed anew. A random variable that depends on a forest, and is no data,
+    keeps its draws while X is the one that the forest was grown on; with another X it is drawn
+    anew. Named in `freeze_vars`, variables keep their draws, those of known labels where labels
+    have changed.
 
     Examples
     --------
@@ -93,68 +106,127 @@ def sample_posterior_predictive(
     (2, 50, 7)
     """
     model = modelcontext(model)
-    forests = [str(rv.name) for rv in forests_of(model)]
     frozen = _names(kwargs.pop("freeze_vars", None))
-    current = substitute_forests(idata, model, frozen, num_threads)
-    relabelled = relabelled_dims(idata, model)
-    frozen += forests
-    if relabelled:
-        # Two calls must not share a stream.
-        random_seed = get_random_generator(random_seed)
-        levels_seed, random_seed = (int(seed) for seed in random_seed.integers(2**30, size=2))
-        current, moved = fit_levels(current, model, relabelled, levels_seed, progressbar=False)
-        frozen += moved
-    check_indices(model)
-    if predictions is None:
-        predictions = bool(relabelled)
+    wanted = _names(kwargs.get("sample_vars"))
+    current = _current_draws(
+        idata, model, random_seed, keep=frozen, anew=wanted, num_threads=num_threads, **_how(kwargs)
+    )
     if kwargs.get("sample_vars") is not None:
         # A forest is evaluated anew in any case; PyMC would draw it from its prior.
-        wanted = _names(kwargs["sample_vars"])
-        kwargs["sample_vars"] = [name for name in wanted if name not in forests]
+        kwargs["sample_vars"] = [name for name in wanted if name not in current.forests]
         kwargs.setdefault("var_names", wanted)
-    result = pm.sample_posterior_predictive(
-        current,
-        model=model,
-        freeze_vars=frozen,
-        random_seed=random_seed,
-        predictions=predictions,
-        **kwargs,
-    )
-    if not extend_inferencedata:
+    try:
+        result = pm.sample_posterior_predictive(
+            current.draws,
+            model=model,
+            freeze_vars=[*frozen, *current.forests, *current.relabelled],
+            random_seed=random_seed,
+            predictions=current.has_new_labels if predictions is None else predictions,
+            **kwargs,
+        )
+    except (AssertionError, IndexError, TypeError, ValueError) as error:
+        if current.num_rows_changed:
+            error.add_note(OTHER_LENGTH)
+        raise
+    if not extend_inferencedata or not isinstance(result, xr.DataTree):
         return result
     idata.update(result.children)
     return idata
 
 
 def compute_log_likelihood(
-    idata: xr.DataTree, model: Model | None = None, *, num_threads: int = 1, **kwargs: Any
+    idata: xr.DataTree,
+    model: Model | None = None,
+    *,
+    num_threads: int = 1,
+    random_seed: Any = None,
+    extend_inferencedata: bool = True,
+    **kwargs: Any,
 ) -> Any:
     """Log-likelihood of the observed data, for every draw, where f need not be stored.
+
+    f is evaluated at the model's current X. Plain `pm.compute_log_likelihood` takes stored draws of
+    f, whatever X is now, and fails where there are none.
 
     Parameters
     ----------
     idata : xarray.DataTree
         As for `sample_posterior_predictive`. A group ``log_likelihood`` is added to it.
     model : pymc.Model, optional
-        Taken from the context by default.
+        Taken from the context by default. Its data may be others than it was fitted to.
     num_threads : int, default 1
         Threads that evaluate forests.
+    random_seed : int, Generator or None
+        For new levels of group effects, which are drawn as `sample_posterior_predictive` does.
+    extend_inferencedata : bool, default True
+        Whether to add the result to `idata`.
     **kwargs
         As for `pm.compute_log_likelihood`.
 
     Returns
     -------
     xarray.DataTree
-        `idata`; with ``extend_inferencedata=False``, the log-likelihood alone.
+        `idata`; with ``extend_inferencedata=False``, the log-likelihood alone, a Dataset.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, IndexError, NotImplementedError
+        As `sample_posterior_predictive`; KeyError also if draws of a random variable are missing.
     """
     model = modelcontext(model)
-    is_extended = kwargs.pop("extend_inferencedata", True)
-    current = substitute_forests(idata, model, num_threads=num_threads)
-    result = pm.compute_log_likelihood(current, model=model, extend_inferencedata=False, **kwargs)
-    if not is_extended:
+    current = _current_draws(
+        idata, model, random_seed, keep=(), anew=(), num_threads=num_threads, **_how(kwargs)
+    )
+    missing = [rv.name for rv in model.free_RVs if rv.name not in current.draws["posterior"]]
+    if missing:
+        msg = (
+            f"The log-likelihood needs draws of {', '.join(missing)}. They were not stored, or "
+            "belong to other rows of X than it has now."
+        )
+        raise KeyError(msg)
+    result = pm.compute_log_likelihood(
+        current.draws, model=model, extend_inferencedata=False, **kwargs
+    )
+    if not extend_inferencedata:
         return result
     idata["log_likelihood"] = xr.DataTree(result)
     return idata
+
+
+class _Current(NamedTuple):
+    """A result of `pm.sample`, as it would be with the model's current data."""
+
+    draws: xr.DataTree
+    forests: list[str]
+    relabelled: list[str]  # variables that have been given other levels
+    has_new_labels: bool
+    num_rows_changed: bool
+
+
+def _current_draws(
+    idata: xr.DataTree,
+    model: Model,
+    random_seed: Any,
+    *,
+    keep: Sequence[str],
+    anew: Sequence[str],
+    num_threads: int,
+    **how: Any,
+) -> _Current:
+    sample_dims = _names(how.get("sample_dims")) or ["chain", "draw"]
+    draws = substitute_forests(idata, model, keep, anew, num_threads, sample_dims)
+    dims = relabelled_dims(idata, model)
+    posterior, moved = fit_levels(idata, draws, model, dims, random_seed, **how)
+    check_shapes(posterior, model, sample_dims)
+    check_indices(model)
+    tree = with_posterior(idata, posterior)
+    return _Current(tree, list(draws.forests), moved, bool(dims), draws.num_rows_changed)
+
+
+def _how(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of PyMC that say how to draw, not what."""
+    names = ("sample_dims", "backend", "compile_kwargs")
+    return {name: kwargs[name] for name in names if name in kwargs}
 
 
 def _names(names: Any) -> list[str]:

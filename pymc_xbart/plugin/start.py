@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pymc_xbart.forest.draws import find_draws
+from pymc_xbart.forest.draws import find_draws, stored_forests
 from pymc_xbart.forest.regressor import XBARTRegressor
-from pymc_xbart.forest.stored import StoredDraw, StoredForest, read_draw
+from pymc_xbart.forest.stored import StoredDraw, StoredForest, digest_of, read_draw
 from pymc_xbart.plugin.ensemble import EnsembleState
 from pymc_xbart.plugin.target import Target
 
@@ -56,12 +56,25 @@ def number_of_chain(rng: np.random.Generator, is_alone: bool) -> int:
 
 def _of_draws(start: Any, name: str) -> list[StoredDraw]:
     """Last draw of each chain."""
+    if not (hasattr(start, "children") or hasattr(start, "data_vars")):
+        msg = (
+            f"start is a {type(start).__name__}, but must be what pm.sample returns (an "
+            "xarray.DataTree), its group 'sample_stats', or an XBARTRegressor."
+        )
+        raise TypeError(msg)
+    stored = stored_forests(start)
+    if name not in stored:
+        msg = (
+            f"start holds no trees of the forest {name!r}, only of: {', '.join(stored) or 'none'}. "
+            "Start from a run in which a forest of this name was sampled with its trees stored."
+        )
+        raise KeyError(msg)
     text = find_draws(start, name).text
     if "draw" in text.dims:
         text = text.isel(draw=-1)
     elif "sample" in text.dims:
         text = text.isel(sample=[-1])
-    return [read_draw(str(each)) for each in np.atleast_1d(text.values)]
+    return [read_draw(str(each)) for each in text.values.flat]
 
 
 def _of_regressor(regressor: XBARTRegressor) -> list[StoredDraw]:
@@ -73,7 +86,8 @@ def _of_regressor(regressor: XBARTRegressor) -> list[StoredDraw]:
     uncounted = np.zeros(0, np.int64)
     sweeps = [StoredForest(regressor.mean_, forest, cuts, uncounted) for forest, cuts in pairs]
     p = regressor.n_features_in_
-    return [StoredDraw(0, p, 0, 0, (), [each]) for each in reversed(sweeps)]
+    names = digest_of(getattr(regressor, "feature_names_in_", None))
+    return [StoredDraw(0, p, names, 0, (), [each]) for each in reversed(sweeps)]
 
 
 def _check_fits(draw: StoredDraw, target: Target) -> None:

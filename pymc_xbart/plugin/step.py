@@ -28,7 +28,7 @@ from rich.table import Column
 from pymc_xbart.forest.correction import BURN_IN, Correction, check_correction, num_uncorrected
 from pymc_xbart.forest.schema import trees_name
 from pymc_xbart.kernels import Prior
-from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels
+from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels, describe
 from pymc_xbart.plugin.start import number_of_chain, read_start, start_chain
 from pymc_xbart.plugin.storage import NO_TREES, Text
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
@@ -42,7 +42,9 @@ class XBARTState(StepMethodState):
 
     tune: bool
     num_sweeps: int  # in tuning, so far
+    num_first: int  # sweeps in tuning that are not corrected
     forests: dict[str, list[EnsembleState]]  # by name of the forest, one for each row of its value
+    fresh: dict[str, list[EnsembleState]]  # trees to start from, until the first step has used them
 
 
 class XBARTStep(BlockedStep):
@@ -74,7 +76,9 @@ class XBARTStep(BlockedStep):
         Trees to start from, instead of from none. Of what `pm.sample` returned, each chain takes
         the last draw of the chain with its number; the rows of X, and the hyperparameters, may be
         others. Of a regressor with as many trees, it takes the last sweep but c, c being its
-        number [1]_. Initial values of a forest, where given, come first.
+        number [1]_. They are the first draw of the chain, so that the rest of the model, which
+        starts at its own initial values, sees them before they are replaced. Initial values of a
+        forest, where given, come first.
     model : pymc.Model, optional
         Taken from the context by default.
     initial_point : dict, optional
@@ -147,10 +151,10 @@ class XBARTStep(BlockedStep):
             self.default_tune_steps = BURN_IN
         self.tune = True
         self.num_sweeps = 0
-        self._num_first = 0  # sweeps without correction; `setup_chain` knows how many
+        self.num_first = 0  # `setup_chain` knows how many
         self._draws_left = -1  # until the chain ends, as far as `setup_chain` has told
         self._acceptance: dict[str, list[float]] = {}
-        self._fresh: dict[str, list[EnsembleState]] = {}  # trees that `setup_chain` has made
+        self.fresh: dict[str, list[EnsembleState]] = {}  # `setup_chain` makes them
         point = model.initial_point() if initial_point is None else initial_point
         mode = (compile_kwargs or {}).get("mode")
         self._targets = [make_target(model, rv, self.correction, mode, point) for rv in rvs]
@@ -160,6 +164,8 @@ class XBARTStep(BlockedStep):
             if start is None
             else {target.name: read_start(start, target) for target in self._targets}
         )
+        # PyMC keeps the arguments for unpickling: `start` would travel to every worker process.
+        self.__dict__.get("_BlockedStep__newargs", ((), {}))[1].pop("start", None)
         for target in self._targets:
             if not target.likelihood.depends:
                 warnings.warn(no_likelihood(target.name), UserWarning, stacklevel=2)
@@ -186,7 +192,7 @@ class XBARTStep(BlockedStep):
         correction = self.correction
         if self.tune:
             self.num_sweeps += 1
-            if self.num_sweeps <= self._num_first:
+            if self.num_sweeps <= self.num_first:
                 correction = correction._replace(kind="none")
         for target in self._targets:
             point[target.value_name], report = self._update(target, point, correction)
@@ -206,10 +212,10 @@ class XBARTStep(BlockedStep):
         self.tune = tune > 0
         self.num_sweeps = 0  # a step that has been used before begins anew, too
         # To arrive fast: of no use to a chain that starts where another has arrived.
-        self._num_first = 0 if self._starts else num_uncorrected(tune)
+        self.num_first = 0 if self._starts else num_uncorrected(tune)
         self._draws_left = tune + draws
         self._acceptance = {}
-        self._fresh = {}
+        self.fresh = {}
         for target in self._targets:
             self._make_trees(target)
         self._publish()
@@ -219,11 +225,11 @@ class XBARTStep(BlockedStep):
         has_trees = target.name in self.forests
         if target.name in self._starts:
             chain = number_of_chain(self.rng, self._is_alone)
-            self._fresh[target.name] = start_chain(self._starts[target.name], chain, target)
+            self.fresh[target.name] = start_chain(self._starts[target.name], chain, target)
         elif target.hyperparameters.is_random and not has_trees:
-            self._fresh[target.name] = target.draw_prior(self.rng)
-        if target.name in self._fresh and not has_trees:
-            self.forests[target.name] = self._fresh[target.name]
+            self.fresh[target.name] = target.draw_prior(self.rng)
+        if target.name in self.fresh and not has_trees:
+            self.forests[target.name] = self.fresh[target.name]
 
     @property
     def sampling_state(self) -> XBARTState:
@@ -252,14 +258,20 @@ class XBARTStep(BlockedStep):
         """Sweep over one forest variable. Returns its new value and what the sweeps did."""
         value = point[target.value_name]
         priors = target.priors(point)
+        fresh = self.fresh.get(target.name)
         states, rows = self._trees_behind(target, value, priors)
-        reports = []
-        for k, ensemble in enumerate(target.ensembles):
-            f = rows.reshape(value.shape)
-            g, h = target.likelihood.gradient_curvature(f, point, row=k)
-            states[k], report = ensemble.sweep(states[k], g, h, priors[k], self.rng, correction)
-            rows[k] = ensemble.values(states[k])
-            reports.append(report)
+        if target.name in self._starts and states is fresh:
+            # The rest of the model has not seen these trees yet: redrawn next to a noise of
+            # initial size, say, they would be lost at once.
+            reports = [describe(state) for state in states]
+        else:
+            reports = []
+            for k, ensemble in enumerate(target.ensembles):
+                f = rows.reshape(value.shape)
+                g, h = target.likelihood.gradient_curvature(f, point, row=k)
+                states[k], report = ensemble.sweep(states[k], g, h, priors[k], self.rng, correction)
+                rows[k] = ensemble.values(states[k])
+                reports.append(report)
         self.forests[target.name] = states
         target.publish(states)
         mean = SweepReport(*map(float, np.mean(reports, axis=0)))
@@ -282,7 +294,7 @@ class XBARTStep(BlockedStep):
         depend on it.
         """
         wanted = value.reshape(len(target.ensembles), -1)
-        fresh = self._fresh.pop(target.name, None)
+        fresh = self.fresh.pop(target.name, None)
         states = self.forests.get(target.name)
         if states is not None:
             rows = target.values(states)

@@ -1,28 +1,45 @@
-"""A result of `pm.sample` as if its forests had been evaluated at the model's current X (floor 2).
+"""Forests of a result of `pm.sample` at the model's current X (floor 2).
 
 Every draw of a forest is computed from that draw's trees, and takes the place of what was stored.
 What depends on it must be computed anew, and is left out, so that PyMC does so.
 """
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from pymc.model import Model
-from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_xbart.forest.draws import Draws, find_draws, stored_forests
 from pymc_xbart.forest.prediction import evaluate_draws
-from pymc_xbart.forest.stored import digest_of_rows
+from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows
+from pymc_xbart.plugin.inputs import evaluate
+from pymc_xbart.plugin.labels import GROUPS, labels_now, labels_then
 from pymc_xbart.plugin.random_variable import forest_inputs
+from pymc_xbart.plugin.storage import find_schema
 from pymc_xbart.plugin.target import is_forest
 
 
+class Substituted(NamedTuple):
+    """Draws of a model's variables, as far as they still hold."""
+
+    rest: xr.Dataset  # of random variables
+    forests: dict[str, xr.DataArray]  # at the model's current X, in its dims and coords
+    num_rows_changed: bool  # whether X of some forest has another number of rows
+
+
 def substitute_forests(
-    idata: Any, model: Model, keep: Collection[str] = (), num_threads: int = 1
-) -> xr.DataTree:
+    idata: Any,
+    model: Model,
+    keep: Collection[str] = (),
+    anew: Collection[str] = (),
+    num_threads: int = 1,
+    sample_dims: Sequence[str] = ("chain", "draw"),
+) -> Substituted:
     """Evaluate all forests of a model for every draw.
 
     Parameters
@@ -32,41 +49,68 @@ def substitute_forests(
     model : pymc.Model
         Its X may have been replaced since.
     keep : collection of str, optional
-        Variables that keep their draws although a forest they depend on is another now.
+        Variables that keep their draws although something they depend on is another now.
+    anew : collection of str, optional
+        Variables that do not, in any case.
     num_threads : int, default 1
+    sample_dims : sequence of str
+        Dims that draws have. Those that the trees lack, which posterior draws have been repeated
+        along, are added.
 
     Returns
     -------
-    xarray.DataTree
-        Without what depends on forests: deterministics, and random variables where X has changed.
+    Substituted
+        Without deterministics, which follow from the rest, without random variables that depend on
+        a forest whose X has changed, and without what the model doesn't have.
     """
     _check_tree(idata)
-    rvs = forests_of(model)
-    found = {rv: find_draws(idata, rv.name) for rv in rvs if _is_stored(rv, idata)}
-    values = {rv: _evaluate(rv, draws, model, num_threads) for rv, draws in found.items()}
-    changed = {rv for rv, draws in found.items() if _has_changed(rv, draws)}
-    gone = {str(v.name) for v in model.deterministics if _depends(v, rvs)}
-    gone |= {str(v.name) for v in model.free_RVs if v not in rvs and _depends(v, changed)}
-    gone -= set(keep)
     posterior = idata["posterior"].to_dataset()
-    posterior = without(posterior, {*gone, *(str(rv.name) for rv in rvs)})
-    for f in values.values():
-        posterior[f.name] = f
-    return with_posterior(idata, posterior)
+    found = [
+        _Found(rv, _find(rv, idata, posterior), forest_inputs(rv).X) for rv in forests_of(model)
+    ]
+    changed = {each.rv for each in found if digest_of_rows(each.X) != each.first.rows_digest}
+    holds = {v.name for v in model.free_RVs if not set(ancestors([v])) & changed} | set(keep)
+    holds -= {*anew, *(each.rv.name for each in found)}
+    forests = {}
+    for each in found:
+        f = _in_order(_evaluate(each, model, num_threads), each.rv, idata, model)
+        repeated = [dim for dim in sample_dims if dim not in f.dims and dim in posterior.sizes]
+        forests[each.draws.name] = f.expand_dims({dim: posterior.sizes[dim] for dim in repeated})
+    return Substituted(
+        without(posterior, [name for name in posterior.data_vars if name not in holds]),
+        forests,
+        any(each.X.shape[0] != each.first.num_rows for each in found),
+    )
 
 
-def forests_of(model: Model) -> list[Variable]:
+class _Found(NamedTuple):
+    """A forest of a model, and its draws."""
+
+    rv: TensorVariable
+    draws: Draws
+    X: NDArray[np.float64]  # (n, p), what the model holds now
+
+    @property
+    def first(self) -> StoredDraw:
+        return self.draws.first
+
+
+def forests_of(model: Model) -> list[TensorVariable]:
     """Forest variables of a model."""
     return [rv for rv in model.free_RVs if is_forest(rv)]
 
 
 def with_posterior(idata: xr.DataTree, posterior: xr.Dataset) -> xr.DataTree:
     """The same data beside other draws."""
-    groups = {"posterior": posterior}
-    for name in ("observed_data", "constant_data"):  # PyMC looks up there what data has changed
-        if name in idata.children:
-            groups[name] = idata[name].to_dataset()
-    return xr.DataTree.from_dict(groups)
+    # PyMC looks up in the other groups what data has changed.
+    others = [name for name in GROUPS if name in idata.children and name != "posterior"]
+    groups = {name: idata[name].to_dataset() for name in others}
+    return xr.DataTree.from_dict(groups | {"posterior": posterior})
+
+
+def without(posterior: xr.Dataset, gone: Collection[Any]) -> xr.Dataset:
+    """The other variables, in a dataset that keeps no dims or coords of those left out."""
+    return xr.Dataset({name: v for name, v in posterior.data_vars.items() if name not in gone})
 
 
 def _check_tree(idata: Any) -> None:
@@ -79,8 +123,8 @@ def _check_tree(idata: Any) -> None:
         raise TypeError(msg)
 
 
-def _is_stored(rv: Variable, idata: xr.DataTree) -> bool:
-    """Whether there are trees of a forest; refuse to go on without."""
+def _find(rv: TensorVariable, idata: xr.DataTree, posterior: xr.Dataset) -> Draws:
+    """Trees of a forest, for the draws that are in the posterior."""
     stored = stored_forests(idata)
     if rv.name not in stored:
         msg = (
@@ -89,50 +133,88 @@ def _is_stored(rv: Variable, idata: xr.DataTree) -> bool:
             + " Sample the model with XBARTStep, and store_trees left at True."
         )
         raise KeyError(msg)
-    return True
+    draws = find_draws(idata, rv.name)
+    text = draws.text
+    for dim in text.dims:
+        have, want = text.indexes.get(dim), posterior.indexes.get(dim)
+        if have is None or want is None or have.equals(want):
+            continue
+        if not have.is_unique or not want.isin(have).all():
+            msg = (
+                f"The trees of the forest {rv.name!r} in idata['sample_stats'] are not those of "
+                f"the draws in idata['posterior']: their labels along {dim!r} differ. Select from "
+                "both groups at once, as by idata.isel(draw=...)."
+            )
+            raise ValueError(msg)
+        text = text.sel({dim: want})
+    return draws._replace(text=text)
 
 
-def _evaluate(rv: Variable, draws: Draws, model: Model, num_threads: int) -> xr.DataArray:
-    """Draws of one forest at the model's current X, with the model's dims and coords."""
-    X = forest_inputs(rv).X
-    first = draws.first
-    if X.shape[1] != first.num_columns:
+def _evaluate(found: _Found, model: Model, num_threads: int) -> xr.DataArray:
+    """Draws of one forest at the model's current X, with the model's dims and labels of rows."""
+    rv, draws, X = found
+    first = found.first
+    _check_columns(rv, X.shape[1], draws, model)
+    if rv.type.ndim != len(first.batch) + 1:
         msg = (
-            f"X of the forest {rv.name!r} has {X.shape[1]} column(s) now, but the stored trees "
-            f"were grown on {first.num_columns}. Pass the same columns in the same order."
+            f"The forest {rv.name!r} has {rv.type.ndim} dimension(s) in this model, but "
+            f"{len(first.batch) + 1} in idata. Pass the model that was sampled, or its like."
         )
         raise ValueError(msg)
     texts = [str(text) for text in draws.text.values.flat]
     f = evaluate_draws(texts, np.ascontiguousarray(X.T), num_threads)
-    default = [f"{rv.name}_dim_{k}" for k in range(rv.type.ndim)]
-    dims = [str(dim) for dim in model.named_vars_to_dims.get(rv.name, default)]
-    shape = (*draws.text.shape, *_batch(rv, first.batch), X.shape[0])
+    f = f.reshape((*draws.text.shape, *first.batch, X.shape[0])).astype(rv.type.dtype)
+    dims = _dims(rv, model)
     coords = dict(draws.text.coords)
-    coords |= {dim: list(c) for dim in dims if (c := model.coords.get(dim)) is not None}
-    f = f.reshape(shape).astype(rv.type.dtype)
+    if model.coords.get(dims[-1]) is not None:
+        coords[dims[-1]] = labels_now(model, dims[-1])
     return xr.DataArray(f, coords, (*draws.text.dims, *dims), name=rv.name)
 
 
-def _batch(rv: Variable, stored: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading dimensions of a forest, which the model and the stored trees must agree on."""
-    if rv.type.ndim != len(stored) + 1:
+def _dims(rv: TensorVariable, model: Model) -> list[str]:
+    default = [f"{rv.name}_dim_{k}" for k in range(rv.type.ndim)]
+    return [str(dim) for dim in model.named_vars_to_dims.get(rv.name, default)]
+
+
+def _check_columns(rv: TensorVariable, num_columns: int, draws: Draws, model: Model) -> None:
+    """Refuse an X whose columns are not those that the trees were grown on."""
+    first = draws.first
+    if num_columns != first.num_columns:
         msg = (
-            f"The forest {rv.name!r} has {rv.type.ndim} dimension(s) in this model, but "
-            f"{len(stored) + 1} in idata. Pass the model that was sampled, or its like."
+            f"X of the forest {rv.name!r} has {num_columns} column(s) now, but the stored trees "
+            f"were grown on {first.num_columns}. Pass the same columns in the same order."
         )
         raise ValueError(msg)
-    return stored
+    names = find_schema(model, str(rv.name)).columns
+    if names is not None and first.columns_digest not in (0, digest_of(names)):
+        known = draws.schema.columns
+        msg = (
+            f"The columns of X of the forest {rv.name!r} have other names than those that the "
+            "stored trees were grown on, or another order. Pass the same columns in the same order"
+            + (f": {', '.join(known)}." if known else ".")
+        )
+        raise ValueError(msg)
 
 
-def _has_changed(rv: Variable, draws: Draws) -> bool:
-    """Whether X is another than the one that the trees were grown on."""
-    return digest_of_rows(forest_inputs(rv).X) != draws.first.rows_digest
-
-
-def _depends(variable: Variable, forests: Collection[Variable]) -> bool:
-    return bool(set(forests) & set(ancestors([variable])))
-
-
-def without(posterior: xr.Dataset, gone: Collection[str]) -> xr.Dataset:
-    """The other variables, in a dataset that keeps no dims or coords of those left out."""
-    return xr.Dataset({name: v for name, v in posterior.data_vars.items() if name not in gone})
+def _in_order(
+    f: xr.DataArray, rv: TensorVariable, idata: xr.DataTree, model: Model
+) -> xr.DataArray:
+    """Put the forests of a variable of shape (k, n) in the order that the model has them in."""
+    for axis, dim in enumerate(_dims(rv, model)[:-1]):
+        then = labels_then(idata, dim)
+        if then is None:
+            then = np.arange(f.sizes[dim])
+        if model.coords.get(dim) is None:
+            now = np.arange(int(evaluate(rv.shape[axis], "The shape of a forest")))
+        else:
+            now = labels_now(model, dim)
+        unknown = [label for label in now if label not in then]
+        if unknown:
+            msg = (
+                f"The model has the forest {rv.name!r} for {unknown[0]!r} of {dim!r}, but there "
+                f"are trees for {', '.join(str(label) for label in then)} only. Forests can't be "
+                "drawn for new labels; leave them out."
+            )
+            raise ValueError(msg)
+        f = f.assign_coords({dim: then}).sel({dim: now})
+    return f

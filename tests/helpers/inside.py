@@ -63,6 +63,11 @@ def log_sum_exp(log_weight, size):
 
 
 @kernel
+def log_sum_exp_of_many(log_weight, size, powers):
+    return _draw.log_sum_exp_of_many(log_weight, size, powers)
+
+
+@kernel
 def draw_from_log_weights(log_weight, size, log_total, rng):
     return _draw.draw_from_log_weights(log_weight, size, log_total, rng)
 
@@ -371,6 +376,12 @@ def tabulated_evidence(case, count, sum_g):
 def sum_in_log_space(log_weights, size=None):
     log_weights = np.asarray(log_weights, float)
     return log_sum_exp(log_weights, log_weights.size if size is None else size)
+
+
+def sum_of_many_in_log_space(log_weights, size=None):
+    log_weights = np.asarray(log_weights, float)
+    powers = _draw.make_powers(log_weights.size)
+    return log_sum_exp_of_many(log_weights, log_weights.size if size is None else size, powers)
 
 
 def draw_index(log_weights, rng):

@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from pymc_xbart import kernels
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import log_evidence
+from tests.helpers import inside
 
 PACKAGE = Path(kernels.__file__).parents[1]
 
@@ -82,3 +84,37 @@ def test_other_errors_of_compilation_are_not_swallowed(monkeypatch):
 def test_an_inner_kernel_refuses_a_call_from_python():
     with pytest.raises(TypeError, match="log_evidence is an inner kernel"):
         log_evidence(1.0, 1.0, 1.0)
+
+
+def returns_arrays(kind):
+    members = kind.types if isinstance(kind, numba.types.BaseTuple) else [kind]
+    return any(
+        isinstance(member, numba.types.Array)
+        or (isinstance(member, numba.types.BaseTuple) and returns_arrays(member))
+        for member in members
+    )
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT nothing is counted")
+def test_what_only_borrows_arrays_returns_none():
+    """A kernel that counts references would release an array that it was merely lent."""
+    case = inside.make_case(np.arange(40.0).reshape(20, 2))
+    forest, leaf = kernels.draw_prior_forest(case.design, case.prior, 3, np.random.default_rng(0))
+    g, h = np.zeros(20), np.ones(20)
+    given = (case.design, case.prior, case.work, np.random.default_rng(0))
+    kernels.sweep(forest, leaf, g, h, *given)
+    kernels.sweep_as_one(*kernels.sweep(forest, leaf, g, h, *given)[:1], leaf, g, h, *given)
+    borrowing = {
+        name: value
+        for module in list(sys.modules.values())
+        if getattr(module, "__name__", "").startswith("pymc_xbart.kernels.")
+        for name, value in vars(module).items()
+        if getattr(value, "targetoptions", {}).get("_nrt") is False
+    }
+    assert len(borrowing) > 30
+    lending = {
+        name
+        for name, each in borrowing.items()
+        if any(returns_arrays(signature.return_type) for signature in each.nopython_signatures)
+    }
+    assert lending <= {"column_of"}  # which only `find_cuts` calls, and that counts nothing either

@@ -5,27 +5,34 @@ import pytest
 
 from tests.helpers import inside, law
 
+both_sums = pytest.mark.parametrize(
+    "log_sum_exp", [inside.sum_in_log_space, inside.sum_of_many_in_log_space]
+)
 
-def test_log_sum_exp_is_the_log_of_the_sum(rng):
+
+@both_sums
+def test_log_sum_exp_is_the_log_of_the_sum(rng, log_sum_exp):
     for _ in range(100):
         log_weights = 20 * rng.standard_normal(int(rng.integers(1, 40)))
         log_weights += rng.choice([-800, 0, 900])
         expected = np.logaddexp.reduce(log_weights)
-        assert inside.sum_in_log_space(log_weights) == pytest.approx(expected, rel=1e-13, abs=1e-13)
+        assert log_sum_exp(log_weights) == pytest.approx(expected, rel=1e-13, abs=1e-13)
 
 
-def test_log_sum_exp_of_many_negligible_weights_keeps_its_digits():
+@both_sums
+def test_log_sum_exp_of_many_negligible_weights_keeps_its_digits(log_sum_exp):
     log_weights = np.full(4000, -45.0)
     log_weights[17] = 0.0
     expected = np.log1p(3999 * np.exp(-45.0))
-    assert inside.sum_in_log_space(log_weights) == pytest.approx(expected, abs=1e-15)
+    assert log_sum_exp(log_weights) == pytest.approx(expected, abs=1e-15)
 
 
-def test_log_sum_exp_knows_forbidden_weights_and_its_size():
-    assert inside.sum_in_log_space([-np.inf, -np.inf]) == -np.inf
-    assert inside.sum_in_log_space([-np.inf, 3.0, -np.inf]) == 3.0
-    assert inside.sum_in_log_space([3.0, 99.0], size=1) == 3.0
-    assert inside.sum_in_log_space([3.0], size=0) == -np.inf
+@both_sums
+def test_log_sum_exp_knows_forbidden_weights_and_its_size(log_sum_exp):
+    assert log_sum_exp([-np.inf, -np.inf]) == -np.inf
+    assert log_sum_exp([-np.inf, 3.0, -np.inf]) == 3.0
+    assert log_sum_exp([3.0, 99.0], size=1) == 3.0
+    assert log_sum_exp([3.0], size=0) == -np.inf
 
 
 @pytest.mark.parametrize("shift", [1e17, -1e17, 1e60, -1e300])
@@ -33,6 +40,14 @@ def test_weights_beyond_the_resolution_of_a_nat_still_give_a_draw(rng, shift):
     log_weights = [-np.inf, shift, shift]
     assert inside.sum_in_log_space(log_weights) == pytest.approx(shift)
     assert inside.draw_index(log_weights, rng) in (1, 2)
+
+
+def test_exponentials_of_many_are_those_of_the_library():
+    """One weight against one of zero tells each exponential apart, down to the smallest."""
+    for x in np.concatenate([np.linspace(-700, 0, 5001), -(2.0 ** np.arange(-40, 9))]):
+        expected = np.exp(inside.sum_in_log_space([x, x - 1e-3, 0.0])) - 1.0
+        found = np.exp(inside.sum_of_many_in_log_space([x, x - 1e-3, 0.0])) - 1.0
+        assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)
 
 
 def draw_many(log_weights, rng, num_draws=10_000):
