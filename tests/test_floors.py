@@ -35,7 +35,9 @@ PLOTS = DIAGNOSTICS | {"arviz_plots", "matplotlib", "pandas"}
 
 FLOORS = {
     "kernels": Floor(KERNELS, set()),
-    "forest": Floor(FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "rich", "sklearn", "xarray"})),
+    "forest": Floor(
+        FOREST, {"kernels"}, lazily=frozenset({"pandas", "polars", "rich", "sklearn", "xarray"})
+    ),
     "plugin": Floor(PLUGIN, {"kernels", "forest"}),
     "diagnostics": Floor(DIAGNOSTICS, {"kernels", "forest"}),
     "plots": Floor(PLOTS, {"kernels", "forest", "diagnostics"}),
