@@ -1,11 +1,11 @@
-"""The environment of the peers, and one fit in a process of its own.
+"""Environments of the peers, and one fit in a process of its own.
 
-stochtree, XGBoost and scikit-learn are no dependencies of this project, not even for development:
-they live in an environment built from `sys.executable` at first use, in the user's cache folder
-(`$XDG_CACHE_HOME`, else `~/.cache`, under `pymc_xbart`), where a fresh checkout finds it again.
-Its name holds a hash of what it contains, so that a change of `REQUIREMENTS` builds a new one.
+The peers are no dependencies of this project, not even for development: they live in environments
+built from `sys.executable` at first use, in the user's cache folder (`$XDG_CACHE_HOME`, else
+`~/.cache`, under `pymc_xbart`), where a fresh checkout finds them again. The name of an environment
+holds a hash of what it contains, so that a change of `ENVIRONMENTS` builds a new one.
 
-    uv run benchmarks/peers.py     builds it and prints the versions
+    uv run benchmarks/peers.py     builds all of them and prints the versions
 """
 
 import hashlib
@@ -18,7 +18,13 @@ from typing import Any
 
 # Held to one version each: a table names what it was measured against, and the meaning of
 # stochtree's parameters has changed between minor releases.
-REQUIREMENTS = ("stochtree==0.4.5", "xgboost==3.4.1", "scikit-learn==1.9.1")
+# pymc-bart and bartz have one to themselves: PyMC and JAX bring many packages that the others would
+# have to agree with.
+ENVIRONMENTS = {
+    "peers": ("stochtree==0.4.5", "xgboost==3.4.1", "scikit-learn==1.9.1"),
+    "pymc-bart": ("pymc-bart==0.13.1", "bartrs==0.4.0", "pymc==6.4.0"),
+    "bartz": ("bartz==0.13.0", "jax==0.12.0.1"),
+}
 
 ONE_FIT = Path(__file__).with_name("one_fit.py")
 
@@ -35,30 +41,32 @@ ONE_THREAD = dict.fromkeys(
 )
 
 
-def peers_python() -> Path:
-    """Interpreter of the peers' environment, which is built if it isn't there."""
-    content = " ".join((*REQUIREMENTS, sys.version, sys.base_prefix))
+def peers_python(environment: str = "peers") -> Path:
+    """Interpreter of an environment, which is built if it isn't there."""
+    requirements = ENVIRONMENTS[environment]
+    content = " ".join((*requirements, sys.version, sys.base_prefix))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "pymc_xbart" / f"peers-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+    folder = cache / "pymc_xbart" / f"{environment}-{digest}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     ready = folder / "ready"  # written last: an interrupted build is begun again
     if not ready.exists():
-        print(f"Installing {', '.join(REQUIREMENTS)} into {folder}", file=sys.stderr)
+        print(f"Installing {', '.join(requirements)} into {folder}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([python, *install, *REQUIREMENTS], check=True)
+        subprocess.run([python, *install, *requirements], check=True)
         ready.touch()
     return python
 
 
-def peer_versions() -> dict[str, str]:
-    """Installed version of each peer."""
-    names = [requirement.split("==")[0] for requirement in REQUIREMENTS]
+def peer_versions(environment: str = "peers") -> dict[str, str]:
+    """Installed version of each peer of an environment."""
+    names = [requirement.split("==")[0] for requirement in ENVIRONMENTS[environment]]
     code = (
         "import json, sys; from importlib.metadata import version; "
         "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
     )
-    command = [peers_python(), "-E", "-c", code, *names]
+    command = [peers_python(environment), "-E", "-c", code, *names]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
@@ -79,10 +87,36 @@ def run_one_fit(method: str, data: Path, settings: dict[str, Any]) -> dict[str, 
     dict
         `seconds` and `cpu_seconds` of fitting and predicting, `rmse`, and what the method adds.
     """
+    environment = None if method == "xbart" else "peers"
+    return run_alone(ONE_FIT, method, data, settings, environment)
+
+
+def run_alone(
+    script: Path, method: str, data: Path, settings: dict[str, Any], environment: str | None
+) -> dict[str, Any]:
+    """Run a script for one method in a fresh process with one thread.
+
+    Parameters
+    ----------
+    script : Path
+        Is called with `method` and `data`, reads `settings` as JSON from its standard input, and
+        prints a dict as JSON in its last line.
+    method : str
+    data : Path
+        Folder with the data.
+    settings : dict
+    environment : str or None
+        A key of `ENVIRONMENTS`, or None for that of this project.
+
+    Returns
+    -------
+    dict
+        What the script has printed.
+    """
     # A PYTHONPATH that is meant for this project would reach into the peers' environment: -E.
-    python = [sys.executable] if method == "xbart" else [peers_python(), "-E"]
+    python = [sys.executable] if environment is None else [peers_python(environment), "-E"]
     done = subprocess.run(
-        [*python, ONE_FIT, method, data],
+        [*python, script, method, data],
         input=json.dumps(settings),
         env=os.environ | ONE_THREAD,
         stdout=subprocess.PIPE,
@@ -96,5 +130,6 @@ def run_one_fit(method: str, data: Path, settings: dict[str, Any]) -> dict[str, 
 
 
 if __name__ == "__main__":
-    for name, version in peer_versions().items():
-        print(name, version)
+    for environment in ENVIRONMENTS:
+        for name, version in peer_versions(environment).items():
+            print(name, version)
