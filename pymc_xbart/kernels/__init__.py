@@ -16,6 +16,7 @@ from pymc_xbart.kernels.full_sweep import (
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
+from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
 from pymc_xbart.kernels.route import (
@@ -24,6 +25,7 @@ from pymc_xbart.kernels.route import (
     route_values,
     rows_of_leaves,
     sum_of_trees,
+    sums_by_leaf,
 )
 from pymc_xbart.kernels.sweep import sweep
 from pymc_xbart.kernels.transplant import transplant_forest
@@ -50,9 +52,11 @@ __all__ = [
     "route_codes",
     "route_values",
     "rows_of_leaves",
+    "shared_rows",
     "split_availability",
     "stump_forest",
     "sum_of_trees",
+    "sums_by_leaf",
     "sweep",
     "sweep_as_one",
     "transplant_forest",

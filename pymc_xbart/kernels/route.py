@@ -145,6 +145,21 @@ def _count_rows(tree_start, leaf_of_row, num_rows):
             num_rows[tree_start[tree] + leaf_of_row[tree, i]] += 1
 
 
+def sums_by_leaf(forest: Forest, leaf_of_row: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Sum of g (n,) over the training rows of each leaf, (nodes,); 0 at a split."""
+    sums = np.zeros(forest.column.size)
+    _add_up(forest.tree_start, np.ascontiguousarray(leaf_of_row), g, sums)
+    return sums
+
+
+@kernel
+def _add_up(tree_start, leaf_of_row, g, sums):
+    """See `sums_by_leaf`; `sums` is added to."""
+    for tree in range(leaf_of_row.shape[0]):
+        for i in range(leaf_of_row.shape[1]):
+            sums[tree_start[tree] + leaf_of_row[tree, i]] += g[i]
+
+
 def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
     """Sum of the trees at the training rows, (n,), as `forest_values` finds it."""
     f = np.empty(leaf_of_row.shape[1])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.correction import Correction
+from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.kernels import (
     Design,
@@ -153,6 +154,7 @@ class Ensemble:
                 *state, g, h, self.design, prior, self._work, rng, scan=correction.scan
             )
             return EnsembleState(forest, leaf_of_row), _report(info)
+        g_without_trees = g + h * sum_of_trees(*state)  # before the sweep overwrites them
         forest, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -169,6 +171,10 @@ class Ensemble:
                 is_per_tree=correction.mtry is not None,
             ),
         )
+        if correction.kind == "tree":
+            forest = redraw_leaves(
+                forest, state.leaf_of_row, g_without_trees, h, prior.leaf_var, rng
+            )
         return EnsembleState(forest, state.leaf_of_row), _report(info)
 
 

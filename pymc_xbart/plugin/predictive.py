@@ -213,12 +213,12 @@ def _current_draws(
     num_threads: int,
     **how: Any,
 ) -> _Current:
+    check_indices(model)
     sample_dims = _names(how.get("sample_dims")) or ["chain", "draw"]
     draws = substitute_forests(idata, model, keep, anew, num_threads, sample_dims)
     dims = relabelled_dims(idata, model)
     posterior, moved = fit_levels(idata, draws, model, dims, random_seed, **how)
     check_shapes(posterior, model, sample_dims)
-    check_indices(model)
     tree = with_posterior(idata, posterior)
     return _Current(tree, list(draws.forests), moved, bool(dims), draws.num_rows_changed)
 

@@ -172,8 +172,8 @@ def _evaluate(found: _Found, model: Model, num_threads: int) -> xr.DataArray:
 
 
 def _dims(rv: TensorVariable, model: Model) -> list[str]:
-    default = [f"{rv.name}_dim_{k}" for k in range(rv.type.ndim)]
-    return [str(dim) for dim in model.named_vars_to_dims.get(rv.name, default)]
+    given = model.named_vars_to_dims.get(rv.name, [None] * rv.type.ndim)
+    return [f"{rv.name}_dim_{k}" if dim is None else str(dim) for k, dim in enumerate(given)]
 
 
 def _check_columns(rv: TensorVariable, num_columns: int, draws: Draws, model: Model) -> None:

@@ -1,0 +1,84 @@
+"""How many rows the leaves of different trees share (floor 0: NumPy and Numba only).
+
+The rows of a leaf are a set, kept as one bit a row, so that counting what two leaves share takes
+one instruction for 64 rows.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from pymc_xbart.kernels.decorator import inner_kernel, kernel
+from pymc_xbart.kernels.records import NO_CHILD, Forest
+
+WORD_DTYPE = np.uint64
+LOG_WORD = 6  # log2 of the bits in a word
+
+
+def shared_rows(forest: Forest, leaf_of_row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Count the rows that every two leaves of a forest share.
+
+    Parameters
+    ----------
+    forest : Forest
+    leaf_of_row : ndarray of shape (num_trees, n), int32
+
+    Returns
+    -------
+    leaves : ndarray of shape (L,), int64
+        Nodes of the forest that are leaves.
+    shared : ndarray of shape (L, L)
+        Symmetric, float64; a leaf shares all its rows with itself.
+    """
+    is_leaf = forest.left == NO_CHILD
+    number = np.cumsum(is_leaf) - 1
+    leaves = np.flatnonzero(is_leaf)
+    num_words = (leaf_of_row.shape[1] >> LOG_WORD) + 1
+    rows = np.zeros((leaves.size, num_words), WORD_DTYPE)
+    shared = np.empty((leaves.size, leaves.size))
+    _fill(forest.tree_start, number, leaf_of_row, rows, shared)
+    return leaves, shared
+
+
+def num_bits(word: Any) -> int:
+    """How many bits are set in a word."""
+    return int(word).bit_count()
+
+
+@intrinsic
+def _count_bits(_typing_context, _word):
+    def generate(_context, builder, _signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@overload(num_bits)
+def _num_bits_of_compiled(word):  # noqa: ARG001
+    return lambda word: _count_bits(word)
+
+
+@kernel
+def _fill(tree_start, number, leaf_of_row, rows, shared):
+    """See `shared_rows`; `rows` (leaves, words) are zero at first."""
+    one = WORD_DTYPE(1)
+    in_word = (1 << LOG_WORD) - 1
+    for tree in range(leaf_of_row.shape[0]):
+        for i in range(leaf_of_row.shape[1]):
+            leaf = number[tree_start[tree] + leaf_of_row[tree, i]]
+            rows[leaf, i >> LOG_WORD] |= one << WORD_DTYPE(i & in_word)
+    for a in range(shared.shape[0]):
+        for b in range(a + 1):
+            shared[a, b] = num_shared(rows[a], rows[b])
+            shared[b, a] = shared[a, b]
+
+
+@inner_kernel
+def num_shared(one, other):
+    """Size of the intersection of two sets of rows, (words,) each."""
+    total = np.int64(0)
+    for k in range(one.size):
+        total += num_bits(one[k] & other[k])
+    return total
