@@ -40,7 +40,7 @@ def evaluate(variable: Variable, what: str) -> NDArray[Any]:
 def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
     """X as a float64 tensor, and what it holds at the moment, (n, p)."""
     if not isinstance(X, Variable):
-        current = check_design(X)
+        current = check_design(X, min_rows=1)
         return pt.as_tensor_variable(current), current
     if not isinstance(X, TensorVariable):
         msg = (
@@ -61,7 +61,7 @@ def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
             "Pass data."
         )
         raise NotImplementedError(msg)
-    current = check_design(evaluate(X, "X"))
+    current = check_design(evaluate(X, "X"), min_rows=1)
     return X.astype("float64"), current
 
 
