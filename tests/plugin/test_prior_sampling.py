@@ -6,13 +6,15 @@ import pytest
 from scipy import stats
 
 from pymc_xbart.plugin.distribution import XBARTForest
+from tests.helpers import geweke
 from tests.helpers.law import assert_cdf, cdf_limit
-from tests.helpers.runs import PLAIN, sample_plainly
+from tests.helpers.runs import PLAIN, sample, sample_plainly
 
 N = 12
 X = np.random.default_rng(1).normal(size=(N, 2))
 MU, SIGMA = 3.0, 2.0
 DRAWS = 3000
+REPLICATIONS = 400
 # Two samples of this size are further apart with probability below 1e-6 if their laws agree, and
 # closer with probability below 1e-6 if their distribution functions differ by twice as much
 # somewhere (Dvoretzky-Kiefer-Wolfowitz with Massart's constant, for each of the two).
@@ -99,3 +101,82 @@ def test_all_but_the_forest_without_likelihood_learn():
     with pytest.warns(UserWarning, match="'f'"):
         posterior = sample_plainly(model)["posterior"]
     assert np.corrcoef(posterior["g"].mean(("chain", "draw")), X[:, 0])[0, 1] > 0.9
+
+
+def build_random_hyperparameters():
+    """The forest of this file, its hyperparameters random."""
+    scale = pm.HalfCauchy("scale", 1.0)
+    weights = pm.Dirichlet("weights", [0.5, 0.5])
+    forest(sigma=scale, split_weights=weights)
+
+
+def hyperparameter_failures(scale, weights, f):
+    """Which of (draws,), (draws, 2), (draws, N) do not follow the prior, each at level 1e-6."""
+    return geweke.failures(
+        {
+            "scale": stats.halfcauchy.cdf(scale),
+            "weights": stats.beta(0.5, 0.5).cdf(weights[:, 0]),
+            "f": stats.norm.cdf((f[:, 3] - MU) / scale),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def random_hyperparameters():
+    """Beside data that the forest has no part in."""
+    with pm.Model() as model:
+        build_random_hyperparameters()
+        pm.Normal("y", pm.Normal("a"), 1.0, observed=pm.Data("y_data", np.zeros(2)))
+    with pytest.warns(UserWarning, match="depends on the forest 'f'"):
+        return geweke.Simulator(model, np.random.default_rng(1))
+
+
+def end_of_replications(simulator, rng):
+    replicas = simulator.replicate(REPLICATIONS, 5, rng)
+    columns = (geweke.column_of(replicas, name) for name in ("scale", "weights", "f"))
+    return hyperparameter_failures(*columns)
+
+
+def test_random_hyperparameters_keep_their_prior(random_hyperparameters, rng):
+    # Sure to see: distribution functions that differ by 0.27 somewhere.
+    assert 2 * cdf_limit(REPLICATIONS) < 0.27
+    assert end_of_replications(random_hyperparameters, rng) == set()
+
+
+def larger_leaves(forest):
+    return forest._replace(value=1.4 * forest.value)
+
+
+def first_column_alone(forest):
+    return forest._replace(column=np.minimum(forest.column, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"), [(larger_leaves, "scale"), (first_column_alone, "weights")]
+)
+def test_that_the_check_would_catch_wrong_statistics(
+    random_hyperparameters, rng, monkeypatch, change, seen
+):
+    hyperparameters = random_hyperparameters.targets["f"].hyperparameters
+    publish = hyperparameters.publish
+    monkeypatch.setattr(
+        hyperparameters,
+        "publish",
+        lambda forests, availability: publish([change(f) for f in forests], availability),
+    )
+    assert seen in end_of_replications(random_hyperparameters, rng)
+
+
+@pytest.mark.slow
+def test_whole_runs_draw_hyperparameters_from_their_priors():
+    thin = 80
+    with pm.Model() as model:
+        build_random_hyperparameters()
+    with pytest.warns(UserWarning, match="depends on the forest 'f'"):
+        idata = sample(model, tune=1000, draws=REPLICATIONS * thin)
+    posterior = idata["posterior"].isel(chain=0, draw=slice(None, None, thin))
+    scale, weights, f = (posterior[name].values for name in ("scale", "weights", "f"))
+    assert hyperparameter_failures(scale, weights, f) == set()
+    # On which their levels rest: thinned draws hardly know of each other.
+    for series in (np.log(scale), weights[:, 0], f[:, 3]):
+        assert abs(np.corrcoef(series[1:], series[:-1])[0, 1]) < 0.15

@@ -1,0 +1,122 @@
+"""Which sweeps of a run are corrected, and what is said when proposals are hardly ever accepted."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_xbart.plugin.distribution import XBARTForest
+from pymc_xbart.plugin.ensemble import Ensemble
+from pymc_xbart.plugin.step import LOW_ACCEPTANCE, XBARTStep
+from tests.helpers.runs import PLAIN, sample_plainly
+
+N = 60
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(N, 2))
+Y = np.sin(3.0 * X[:, 0]) + X[:, 1] + RNG.normal(scale=0.1, size=N)
+SWEEP = {"correction": "sweep"}
+
+
+@pytest.fixture(scope="module")
+def model():
+    """So many trees under so little noise that a corrected sweep never replaces all of them."""
+    with pm.Model() as model:
+        f = XBARTForest("f", X, y=Y, num_trees=200)
+        pm.Normal("y", f, 0.03, observed=Y)
+    return model
+
+
+def is_all_accepted(model, **kwargs):
+    """Whether each sweep of each chain replaced every tree, (chains, tune + draws)."""
+    idata = sample_plainly(model, draws=10, discard_tuned_samples=False, **kwargs)
+    groups = ["warmup_sample_stats"] * (kwargs["tune"] > 0) + ["sample_stats"]
+    return np.hstack([idata[group]["f_acceptance"].values == 1.0 for group in groups])
+
+
+@pytest.mark.parametrize("xbart", [{}, SWEEP, {"mtry": 1}], ids=["tree", "sweep", "mtry"])
+@pytest.mark.parametrize(("tune", "num_first"), [(0, 0), (2, 1), (9, 4), (40, 15)])
+def test_half_of_tuning_and_at_most_15_sweeps_are_uncorrected(model, xbart, tune, num_first):
+    expected = np.arange(tune + 10) < num_first
+    observed = is_all_accepted(model, tune=tune, chains=2, xbart=xbart)
+    np.testing.assert_array_equal(observed, [expected, expected])
+
+
+@pytest.mark.parametrize("mtry", [None, 1])
+@pytest.mark.parametrize("tune", [0, 30])
+def test_trees_are_accepted_as_rarely_as_this_rests_on(model, tune, mtry):
+    # Of 200 trees that are accepted with probability 0.9, all are with probability 1e-9.
+    stats = sample_plainly(model, tune=tune, draws=20, xbart={"mtry": mtry})["sample_stats"]
+    assert stats["f_acceptance"].max() < 0.9
+
+
+def test_without_correction_every_sweep_replaces_every_tree(model):
+    assert is_all_accepted(model, tune=4, xbart={"correction": "none"}).all()
+
+
+def stuck_messages(caplog):
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    messages = [record.getMessage() for record in warnings]
+    return [message for message in messages if "hardly ever accepted" in message]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_sweeps_that_are_never_accepted_are_told_of_after_sampling(model, caplog, cores):
+    sample_plainly(model, xbart=SWEEP, chains=2, cores=cores, quiet=False, progressbar=False)
+    message = (
+        "Proposals for the trees of 'f' (0.000) were hardly ever accepted, so that the chain "
+        "hardly moved. Use correction='tree', or fewer trees."
+    )
+    assert stuck_messages(caplog) == [message, message]  # one for each chain
+
+
+def test_trees_that_are_often_accepted_are_not(model, caplog):
+    sample_plainly(model, chains=2, quiet=False, progressbar=False)
+    assert stuck_messages(caplog) == []
+
+
+def last_warning(monkeypatch, rates):
+    """What the last draw says if sweeps accept trees at given rates, 3 tuning ones first.
+
+    `rates` has a row for each draw and a column for each of two forests, f and k.
+    """
+    with pm.Model() as model:
+        f, k = (XBARTForest(name, X, sigma=1.0, num_trees=3) for name in "fk")
+        pm.Normal("y", f + k, 0.1, observed=Y)
+        step = XBARTStep(compile_kwargs={"mode": PLAIN})
+    reports = iter(np.ravel(rates))
+    original = Ensemble.sweep
+
+    def sweep(self, *args):
+        state, report = original(self, *args)
+        return state, report._replace(acceptance=next(reports))
+
+    monkeypatch.setattr(Ensemble, "sweep", sweep)
+    step.setup_chain(np.random.default_rng(1), tune=3, draws=len(rates) - 3)
+    point = model.initial_point()
+    warnings = []
+    for draw in range(len(rates)):
+        if draw == 3:
+            step.stop_tuning()
+        point, [stats] = step.step(point)
+        warnings.append(stats["warning"])
+    assert warnings[:-1] == [None] * (len(rates) - 1)
+    return warnings[-1]
+
+
+def test_only_forests_below_the_limit_are_named(monkeypatch):
+    warning = last_warning(monkeypatch, [[0.0, 0.0]] * 3 + [[LOW_ACCEPTANCE, 0.019]] * 4)
+    assert warning.level == "warn"
+    assert warning.message == (
+        "Proposals for the trees of 'k' (0.019) were hardly ever accepted, so that the chain "
+        "hardly moved. Use more trees, or a noise prior that allows for more noise."
+    )
+
+
+def test_all_forests_below_the_limit_are_named(monkeypatch):
+    warning = last_warning(monkeypatch, [[1.0, 1.0]] * 3 + [[0.0, 0.001]] * 4)
+    assert "the trees of 'f' (0.000), 'k' (0.001) were" in warning.message
+
+
+def test_acceptance_in_tuning_is_no_reason_to_warn(monkeypatch):
+    assert last_warning(monkeypatch, [[0.0, 0.0]] * 3 + [[1.0, 0.0], [0.5, 0.5]]) is None
