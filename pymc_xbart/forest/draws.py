@@ -117,7 +117,9 @@ def _thin(text: Any, draws: int) -> Any:
 def _schema(idata: Any, name: str) -> Schema:
     for group in ("constant_data", "predictions_constant_data"):
         if group in getattr(idata, "children", ()) and schema_name(name) in idata[group].data_vars:
-            return Schema.from_bytes(idata[group][schema_name(name)].values)
+            stored = idata[group][schema_name(name)].values
+            # Runs put together by `xr.concat` hold it several times.
+            return Schema.from_bytes(stored.reshape(-1, stored.shape[-1])[0])
     return Schema()
 
 
