@@ -63,8 +63,11 @@ def is_shared(choice):
 
 
 @inner_kernel
-def draw_subset(forest, start, stop, choice, rng):
-    """Draw the columns for all trees that may replace the one at nodes start..stop of a forest."""
+def draw_subset(columns, choice, rng):
+    """Draw the columns that all trees consider that may replace one which splits on `columns`.
+
+    NO_COLUMN among them counts for nothing.
+    """
     subset = choice.subset
     is_drawn = choice.is_drawn
     num_columns = subset.size
@@ -72,9 +75,9 @@ def draw_subset(forest, start, stop, choice, rng):
         return
     for v in range(num_columns):
         is_drawn[v] = rng.random() * num_columns < choice.mtry
-    for node in range(start, stop):
-        if forest.column[node] != NO_COLUMN:
-            is_drawn[forest.column[node]] = True
+    for k in range(columns.size):
+        if columns[k] != NO_COLUMN:
+            is_drawn[columns[k]] = True
     size = 0
     num_others = 0
     for v in range(num_columns):

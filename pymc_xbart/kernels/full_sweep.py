@@ -24,6 +24,7 @@ from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior, SweepInfo
+from pymc_xbart.kernels.regrow import record_leaves
 from pymc_xbart.kernels.route import route_codes, sum_of_trees
 from pymc_xbart.kernels.sweep import (
     append_tree,
@@ -35,7 +36,6 @@ from pymc_xbart.kernels.sweep import (
     trim,
 )
 from pymc_xbart.kernels.tree import draw_leaf_values
-from pymc_xbart.kernels.update import record_leaves
 
 LOG_2PI = math.log(2.0 * math.pi)
 SCANS = ("paper", "reversible")
@@ -210,6 +210,7 @@ def describe_forest(forest: Forest) -> SweepInfo:
             depth[left[node] : left[node] + 2] = depth[node] + 1
         info.num_leaves[index] = (left.size + 1) // 2
         info.depth[index] = depth.max()
+        info.regrown[index] = True
         info.accepted[index] = False
     return info
 
@@ -290,7 +291,7 @@ def _walk(
             draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
             record_leaves(tree, num_nodes, work.rows, destination_leaf[index])
             new = append_tree(new, index, tree, num_nodes)
-            describe(tree, num_nodes, True, index, info)
+            describe(tree, num_nodes, True, True, index, info)
         posterior, leaf_prior = leaf_log_densities(tree, num_nodes, prior.leaf_var)
         proposal += posterior
         # The density of the structure is prior * exp(sum of evidences) / w, and the evidence of a

@@ -56,6 +56,7 @@ class Workspace(NamedTuple):
     scores: Scores  # of the node scored last
     root_scores: Scores  # of the root, for all trees over the same g and h
     used: np.ndarray  # (p,) bool, columns
+    site_column: np.ndarray  # (1,) int32
     half_log: np.ndarray  # (n + 1,) float64, see EvidenceTable
     gain: np.ndarray  # (n + 1,) float64
 
@@ -76,6 +77,7 @@ def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Works
         make_scores(num_columns),
         make_scores(num_columns),
         np.empty(num_columns, np.bool_),
+        np.empty(1, np.int32),
         np.empty(num_rows + 1),
         np.empty(num_rows + 1),
     )

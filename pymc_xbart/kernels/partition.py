@@ -84,3 +84,25 @@ def gather_rows(g, h, rows):
         sum_g += g[i]
         sum_h += h[i]
     return sum_g, sum_h
+
+
+@inner_kernel
+def gather_leaves(g, h, leaf, first, num_leaves, rows):
+    """Put the rows of the leaves first, first + 1, ... into one node, in order.
+
+    Returns how many there are, and their sums of g and h.
+    """
+    sum_g = 0.0
+    sum_h = 0.0
+    row, row_g, row_h = rows
+    size = POSITION_DTYPE(0)
+    for i in range(g.size):
+        # Written in any case: a branch that goes either way costs more than three stores.
+        row[size] = i
+        row_g[size] = g[i]
+        row_h[size] = h[i]
+        is_in = first <= leaf[i] < first + num_leaves
+        size += POSITION_DTYPE(is_in)
+        sum_g += g[i] if is_in else 0.0
+        sum_h += h[i] if is_in else 0.0
+    return np.int64(size), sum_g, sum_h

@@ -59,7 +59,8 @@ class SweepInfo(NamedTuple):
 
     num_leaves: np.ndarray  # (num_trees,) int32
     depth: np.ndarray  # (num_trees,) int32, of the deepest leaf
-    accepted: np.ndarray  # (num_trees,) bool, whether the tree grown from the root was taken
+    regrown: np.ndarray  # (num_trees,) bool, whether one was grown from the root to replace it
+    accepted: np.ndarray  # (num_trees,) bool, and whether that one was taken
 
 
 def stump_forest(num_trees: int) -> Forest:

@@ -70,6 +70,7 @@ class Node(NamedTuple):
     is_ready: bool  # its sums are there already
     parent_place: int  # where those of its parent are, if its larger sibling's are to be derived
     sibling_place: int  # where to put them
+    has_parent: bool  # which was the last node to be scored at the depth above
 
 
 def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch:
@@ -116,10 +117,10 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     split = split_probability(prior, node.depth)
     num_considered = draw_columns(choice, considered, rng) if split > 0.0 else 0
     # The parent has looked at this column, too, if all nodes look at the same columns.
-    is_on_record = is_shared(choice) and 0 < node.depth < MAX_RANGE_DEPTH
+    is_on_record = is_shared(choice) and node.has_parent and node.depth < MAX_RANGE_DEPTH
     available = 0.0  # what prior weights are divided by
     left_out = 0.0  # what they would be divided by in addition, if all columns were considered
-    has_cuts = False
+    has_any = False
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
     for k in range(num_looked_at):
         v = considered[k]
@@ -140,7 +141,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
                 left_out += weight
             continue
         if num_cuts > 0:
-            has_cuts = True
+            has_any = True
             scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table)
             log_weight[k] = np.log(weight) + scores.log_evidence[k]
             if prior.cut_prior == COLUMNS:
@@ -150,15 +151,21 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
         elif num_cuts > 0 or prior.cut_prior != COLUMNS:
             available += weight
     log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
-    if has_cuts or left_out > 0.0:
+    if has_any or left_out > 0.0:
         log_weight[num_considered] += np.log1p(-split)
-    if has_cuts:
+    if has_any:
         log_prior = np.log(split / available)
         for k in range(num_considered):
             log_weight[k] += log_prior
     scores.num_considered[0] = num_considered
     scores.log_total[0] = log_sum_exp(log_weight, num_considered + 1)
-    scores.log_share[0] = -np.log1p(left_out / available) if has_cuts else 0.0
+    scores.log_share[0] = -np.log1p(left_out / available) if has_any else 0.0
+
+
+@inner_kernel
+def lone_node(start, stop, depth, sum_g, sum_h):
+    """Node that neither its parent nor its sibling is scored with."""
+    return Node(start, stop, depth, sum_g, sum_h, NOWHERE, False, NOWHERE, NOWHERE, False)
 
 
 @inner_kernel
@@ -174,6 +181,7 @@ def without_places(node, place):
         place >= 0,
         NOWHERE,
         NOWHERE,
+        node.has_parent,
     )
 
 
@@ -274,6 +282,22 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
         table.is_uniform,
         scratch.cuts,
     )
+
+
+@inner_kernel
+def has_cuts(design, prior, table, rows, node, scratch):
+    """Whether a node can split, asking columns until one has cuts."""
+    for v in range(design.num_codes.size):
+        if prior.split_weights[v] == 0.0:
+            continue
+        if prior.min_samples_leaf == 1:
+            if is_varied(design.codes[v], rows, node.start, node.stop):
+                return True
+            continue
+        start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
+        if find_cuts(design, prior, table, rows, node, v, scratch) > 0:
+            return True
+    return False
 
 
 @inner_kernel

@@ -1,4 +1,4 @@
-"""One sweep: each tree replaced in turn, given the others (floor 0: NumPy and Numba only).
+"""One sweep: each tree updated in turn, given the others (floor 0: NumPy and Numba only).
 
 He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees". Residuals enter
 through the gradient: when f moves by t under a quadratic log-likelihood, g moves by -h t.
@@ -18,7 +18,8 @@ from pymc_xbart.kernels.noise import (
     redraw_weights,
 )
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
-from pymc_xbart.kernels.update import update_tree
+from pymc_xbart.kernels.redraw import redraw_splits
+from pymc_xbart.kernels.regrow import regrow_tree
 
 
 def sweep(
@@ -32,10 +33,11 @@ def sweep(
     rng: np.random.Generator,
     *,
     is_corrected: bool = False,
+    num_regrown: int | None = None,
     choice: ColumnChoice | None = None,
     side: SideDraws | None = None,
 ) -> tuple[Forest, SweepInfo]:
-    """Replace every tree once.
+    """Update every tree once.
 
     Parameters
     ----------
@@ -53,6 +55,10 @@ def sweep(
     is_corrected : bool, default False
         Whether each new tree must pass a Metropolis-Hastings test; if not, every tree is grown
         anew. Needs a `cut_prior` that is a prior, not `PAPER`.
+    num_regrown : int, optional
+        How many trees, drawn at random, are grown from the root; all by default. In the others
+        single splits are redrawn, which needs no test, but has the law that a correction gives:
+        fewer than all trees need `is_corrected`.
     choice : ColumnChoice, optional
         Which columns a node considers; all of them by default. A correction needs a choice that is
         the same for all nodes of a tree, and with fewer columns than there are, `cut_prior`
@@ -80,6 +86,7 @@ def sweep(
         choice,
         side,
         is_corrected,
+        forest.tree_start.size - 1 if num_regrown is None else num_regrown,
         work,
         rng,
     )
@@ -93,7 +100,20 @@ def trim(forest: Forest) -> Forest:
 
 
 @kernel
-def _sweep(forest, leaf_of_row, g, h, design, prior, choice, side, is_corrected, work, rng):
+def _sweep(
+    forest,
+    leaf_of_row,
+    g,
+    h,
+    design,
+    prior,
+    choice,
+    side,
+    is_corrected,
+    num_regrown,
+    work,
+    rng,
+):
     """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
@@ -103,13 +123,24 @@ def _sweep(forest, leaf_of_row, g, h, design, prior, choice, side, is_corrected,
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
-        num_nodes, is_accepted = update_tree(
-            forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng
-        )
-        tree = work.tree if is_accepted else work.current
+        num_nodes = np.int64(0)
+        is_accepted = False
+        # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
+        remaining = num_trees - index
+        is_regrown = num_regrown >= remaining or rng.random() * remaining < num_regrown
+        if is_regrown:
+            num_regrown -= 1
+            num_nodes, is_accepted = regrow_tree(
+                forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng
+            )
+        else:
+            num_nodes = redraw_splits(
+                forest, index, leaf, g, h, design, prior, table, choice, work, rng
+            )
+        tree = work.current if is_regrown and not is_accepted else work.tree
         put_in(tree, leaf, g, h)
         new = append_tree(new, index, tree, num_nodes)
-        describe(tree, num_nodes, is_accepted, index, info)
+        describe(tree, num_nodes, is_regrown, is_accepted, index, info)
         if side.draws_weights:
             count_splits(forest, start, forest.tree_start[index + 1], -1, side.split_counts)
             count_splits(
@@ -140,18 +171,22 @@ def put_in(tree, leaf, g, h):
 def empty_info(num_trees):
     """Info of a sweep that has not begun."""
     return SweepInfo(
-        np.empty(num_trees, np.int32), np.empty(num_trees, np.int32), np.empty(num_trees, np.bool_)
+        np.empty(num_trees, np.int32),
+        np.empty(num_trees, np.int32),
+        np.empty(num_trees, np.bool_),
+        np.empty(num_trees, np.bool_),
     )
 
 
 @inner_kernel
-def describe(tree, num_nodes, is_accepted, index, info):
+def describe(tree, num_nodes, is_regrown, is_accepted, index, info):
     """Write what a reader may want to know of a tree to `info`."""
     depth = 0
     for node in range(num_nodes):
         depth = max(depth, tree[node]["depth"])
     info.num_leaves[index] = (num_nodes + 1) // 2
     info.depth[index] = depth
+    info.regrown[index] = is_regrown
     info.accepted[index] = is_accepted
 
 

@@ -104,6 +104,35 @@ def order_children(tree, node, num_places, min_rows):
 
 
 @inner_kernel
+def load_tree(forest, index, tree):
+    """Copy the structure of tree `index` of a forest. Returns its number of nodes."""
+    start = forest.tree_start[index]
+    num_nodes = forest.tree_start[index + 1] - start
+    tree[0]["depth"] = 0
+    for node in range(num_nodes):  # parents come before their children
+        left = forest.left[start + node]
+        tree[node]["column"] = forest.column[start + node]
+        tree[node]["cut"] = forest.cut[start + node]
+        tree[node]["left"] = left
+        tree[node]["value"] = 0.0
+        if left != NO_CHILD:
+            tree[left]["depth"] = tree[node]["depth"] + 1
+            tree[left + 1]["depth"] = tree[node]["depth"] + 1
+    return num_nodes
+
+
+@inner_kernel
+def sum_leaves(tree, num_nodes, leaf, g, h):
+    """Sum g and h over the rows of each leaf, with `leaf` (n,) that of each row."""
+    for node in range(num_nodes):
+        tree[node]["sum_g"] = 0.0
+        tree[node]["sum_h"] = 0.0
+    for i in range(leaf.size):
+        tree[leaf[i]]["sum_g"] += g[i]
+        tree[leaf[i]]["sum_h"] += h[i]
+
+
+@inner_kernel
 def waiting_node(tree, node):
     """What scoring needs to know of a node."""
     place = tree[node]["place"]
@@ -120,6 +149,7 @@ def waiting_node(tree, node):
         is_ready,
         tree[node]["parent_place"],
         sibling_place,
+        node > 0,
     )
 
 

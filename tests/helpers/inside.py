@@ -53,8 +53,8 @@ def draw_columns(choice, considered, rng):
 
 
 @kernel
-def draw_subset(forest, start, stop, choice, rng):
-    _columns.draw_subset(forest, start, stop, choice, rng)
+def draw_subset(columns, choice, rng):
+    _columns.draw_subset(columns, choice, rng)
 
 
 @kernel
@@ -238,7 +238,8 @@ def scored(node):
     # Counts come as int32, as within `build_tree`: other types would be compiled anew.
     counts = map(np.int32, (node.start, node.stop, node.depth))
     nowhere = np.int32(-1)
-    return ScoredNode(*counts, node.sum_g, node.sum_h, nowhere, False, nowhere, nowhere)
+    sums = (node.sum_g, node.sum_h)
+    return ScoredNode(*counts, *sums, nowhere, False, nowhere, nowhere, node.depth > 0)
 
 
 def cuts_of(case, node, column, code_range=None):
@@ -361,7 +362,7 @@ def columns_considered(choice, rng):
 
 def columns_for_tree(choice, forest, tree, rng):
     """Columns that are considered for whatever may replace a tree of a forest."""
-    draw_subset(forest, forest.tree_start[tree], forest.tree_start[tree + 1], choice, rng)
+    draw_subset(forest.column[slice(*forest.tree_start[tree : tree + 2])], choice, rng)
     return columns_considered(choice, rng)
 
 

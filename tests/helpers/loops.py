@@ -55,10 +55,7 @@ def choose_columns(case, mtry, columns):
 
 @kernel
 def _draw_subset(column, choice, rng):
-    forest = empty_forest(1, column.size)
-    for node in range(column.size):
-        forest.column[node] = column[node]
-    draw_subset(forest, 0, column.size, choice, rng)
+    draw_subset(column, choice, rng)
 
 
 def follow_trees(case, forest, choice=None):
@@ -108,7 +105,17 @@ def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng
     return found
 
 
-def sweep_each(case, forests, num_trees, num_sweeps, rng, *, is_corrected=True, choice=None):
+def sweep_each(
+    case,
+    forests,
+    num_trees,
+    num_sweeps,
+    rng,
+    *,
+    is_corrected=True,
+    num_regrown=None,
+    choice=None,
+):
     """Sweep many forests of `num_trees` trees some times over, each by itself.
 
     Forests come, and are returned, one after another as one `Forest`. `case.g` belongs to f = 0.
@@ -121,7 +128,8 @@ def sweep_each(case, forests, num_trees, num_sweeps, rng, *, is_corrected=True, 
     )
     _sweep_each(
         *(forests, swept, num_trees, num_sweeps, case.g, case.h, case.design, case.prior),
-        *(choice, no_side_draws(), is_corrected, case.work, rng),
+        *(choice, no_side_draws(), is_corrected),
+        *(num_trees if num_regrown is None else num_regrown, case.work, rng),
     )
     return trim(swept)
 
@@ -139,6 +147,7 @@ def _sweep_each(
     choice,
     side,
     is_corrected,
+    num_regrown,
     work,
     rng,
 ):
@@ -164,6 +173,7 @@ def _sweep_each(
                 choice,
                 side,
                 is_corrected,
+                num_regrown,
                 work,
                 rng,
             )

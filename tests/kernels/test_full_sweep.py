@@ -89,7 +89,7 @@ def test_a_forest_is_described_by_leaves_and_levels(rng):
         assert info.num_leaves.tolist() == [num_leaves(tree) for tree in trees]
         assert info.depth.tolist() == [depth(tree) for tree in trees]
         assert info.accepted.tolist() == [False] * 3
-        assert [array.dtype for array in info] == [np.int32, np.int32, bool]
+        assert [array.dtype for array in info] == [np.int32, np.int32, bool, bool]
 
 
 def num_leaves(tree):

@@ -1,4 +1,4 @@
-"""Replace one tree of a forest, given the others (floor 0: NumPy and Numba only).
+"""Regrow one tree of a forest, given the others (floor 0: NumPy and Numba only).
 
 Uncorrected, the tree is grown from the root, as in He, Yalov & Hahn (2019). Corrected, the grown
 tree T' is a Metropolis-Hastings proposal: with w of `grow`, it replaces the current tree T with
@@ -17,7 +17,7 @@ from pymc_xbart.kernels.tree import draw_leaf_values
 
 
 @inner_kernel
-def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng):
+def regrow_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng):
     """Draw a successor of tree `index` of the forest, with leaf values.
 
     Parameters
@@ -39,7 +39,7 @@ def update_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     start = forest.tree_start[index]
     stop = forest.tree_start[index + 1]
     if choice.is_per_tree:
-        draw_subset(forest, start, stop, choice, rng)
+        draw_subset(forest.column[start:stop], choice, rng)
     built = Built(np.int64(0), 0.0, 0.0)
     current = built
     # The current tree goes first, along its own path; then one is grown. A loop, so that building

@@ -1,0 +1,243 @@
+"""Redraw single splits of a tree, given the other trees (floor 0: NumPy and Numba only).
+
+A site is a node that is a leaf, or whose children both are. One is drawn, and what happens there is
+drawn anew, among stopping and all candidate cuts with two leaves below: growing, pruning and
+changing (Chipman, George & McCulloch 1998) in one move. With s the number of sites of a tree and pi
+the posterior of the trees given the others, leaf values integrated out, the outcome T' is drawn
+with probability proportional to
+
+    pi(T') / s(T')
+
+which leaves pi as it is, since it is the conditional of T' given the site where sites are drawn
+uniformly. In these weights, children that could not be split further are taken for ones that could,
+because only looking at each would tell; a Metropolis-Hastings test, rarely of consequence, makes up
+for it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_xbart.kernels.columns import draw_subset
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.draw import log_sum_exp
+from pymc_xbart.kernels.grow import draw_option
+from pymc_xbart.kernels.partition import gather_leaves, partition_rows
+from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
+from pymc_xbart.kernels.score import (
+    draw_cut,
+    has_cuts,
+    lone_node,
+    score_node,
+    split_probability,
+)
+from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
+
+SPLITS_PER_TREE = 2  # more of them move f less than they cost, once trees hold each other in place
+
+
+@inner_kernel
+def redraw_splits(forest, index, leaf, g, h, design, prior, table, choice, work, rng):
+    """Draw a successor of tree `index` of the forest, some splits apart from it, with leaf values.
+
+    Parameters
+    ----------
+    leaf : (n,) int32
+        Leaf of each row in the tree; overwritten.
+    g, h : (n,) float64
+        Of the forest without the tree.
+    choice : ColumnChoice
+        The same for all nodes.
+
+    Returns
+    -------
+    int
+        Number of nodes of the successor, which is `work.tree`.
+    """
+    tree = work.tree
+    num_nodes = load_tree(forest, index, tree)
+    for _ in range(SPLITS_PER_TREE):
+        num_nodes = redraw_split(
+            tree, num_nodes, leaf, g, h, design, prior, table, choice, work, rng
+        )
+    sum_leaves(tree, num_nodes, leaf, g, h)
+    draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
+    return num_nodes
+
+
+@inner_kernel
+def redraw_split(tree, num_nodes, leaf, g, h, design, prior, table, choice, work, rng):
+    """Redraw what happens at one site. Returns the new number of nodes."""
+    scores = work.scores
+    site = draw_site(tree, num_nodes, rng)
+    old_column = tree[site]["column"]
+    node = gather_site(tree, site, leaf, g, h, work.rows)
+    if choice.is_per_tree:
+        work.site_column[0] = old_column
+        draw_subset(work.site_column, choice, rng)
+    score_node(design, prior, table, choice, work.rows, node, work.scratch, scores, rng)
+    log_stop = np.log1p(-split_probability(prior, node.depth + 1))  # of a child that has cuts
+    weigh_splits(tree, num_nodes, site, log_stop, choice, scores)
+    option = draw_option(scores, rng)
+    column = np.int32(NO_COLUMN)
+    cut = np.int32(0)
+    if option < scores.num_considered[0]:
+        column = scores.considered[option]
+        cut = draw_cut(design, prior, table, work.rows, node, column, work.scratch, rng)
+    elif old_column == NO_COLUMN:
+        return num_nodes
+    old_cut = tree[site]["cut"]
+    old = divide(design, prior, table, node, old_column, old_cut, log_stop, work)
+    # The rows of the site stay as this leaves them.
+    new = divide(design, prior, table, node, column, cut, log_stop, work)
+    log_ratio = new.log_surplus - old.log_surplus
+    if log_ratio < 0.0 and np.log(rng.random()) >= log_ratio:
+        return num_nodes
+    if column == NO_COLUMN:
+        return merge_children(tree, num_nodes, site, leaf)
+    return put_split(tree, num_nodes, site, column, new, node.stop, work.rows, leaf)
+
+
+@inner_kernel
+def is_leaf(tree, node):
+    """Whether a node does not split."""
+    return tree[node]["column"] == NO_COLUMN
+
+
+@inner_kernel
+def is_site(tree, node):
+    """Whether a node is a leaf, or a split whose children both are."""
+    left = tree[node]["left"]
+    return is_leaf(tree, node) or (is_leaf(tree, left) and is_leaf(tree, left + 1))
+
+
+@inner_kernel
+def num_sites(tree, num_nodes):
+    """How many sites a tree has."""
+    count = 0
+    for node in range(num_nodes):
+        count += is_site(tree, node)
+    return count
+
+
+@inner_kernel
+def draw_site(tree, num_nodes, rng):
+    """Draw one of the sites of a tree, all of them alike."""
+    remaining = np.int64(rng.random() * num_sites(tree, num_nodes))
+    node = np.int64(0)
+    while remaining > 0 or not is_site(tree, node):
+        remaining -= is_site(tree, node)
+        node += 1
+    return node
+
+
+@inner_kernel
+def gather_site(tree, site, leaf, g, h, rows):
+    """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
+    first = site
+    num_leaves = 1
+    if not is_leaf(tree, site):
+        first = np.int64(tree[site]["left"])
+        num_leaves = 2
+    size, sum_g, sum_h = gather_leaves(g, h, leaf, first, num_leaves, rows)
+    return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
+
+
+@inner_kernel
+def weigh_splits(tree, num_nodes, site, log_stop, choice, scores):
+    """Turn the scores of a site into weights of its outcomes.
+
+    To a score, which sets prior times evidence of a split against those of stopping, this adds that
+    both children stop, how many sites there are then, and how likely it is to consider these
+    columns: all of them, except that of the split, are considered with probability mtry / p.
+    """
+    num_considered = scores.num_considered[0]
+    split_sites, leaf_sites = num_sites_with(tree, num_nodes, site)
+    extra = 2.0 * log_stop + np.log(leaf_sites / split_sites) + scores.log_share[0]
+    if choice.is_per_tree:
+        extra -= np.log(choice.mtry / choice.weights.size)
+    for k in range(num_considered):
+        scores.log_weight[k] += extra
+    scores.log_total[0] = log_sum_exp(scores.log_weight, num_considered + 1)
+
+
+@inner_kernel
+def num_sites_with(tree, num_nodes, site):
+    """How many sites a tree has if one of them splits, and if it is a leaf."""
+    count = num_sites(tree, num_nodes)
+    # Two children are gained or lost, and the parent is a site only while its children are leaves.
+    change = 2
+    for node in range(site):
+        left = tree[node]["left"]
+        if left == site or (left != NO_CHILD and left + 1 == site):
+            sibling = left + 1 if left == site else left
+            change -= is_leaf(tree, sibling)
+    if is_leaf(tree, site):
+        return count + change, count
+    return count, count - change
+
+
+class Halves(NamedTuple):
+    """What a split makes of the rows of a site."""
+
+    middle: int  # first row of the right side
+    last_left: int  # largest code on the left
+    log_surplus: float  # by which the prior is above that with two children that have cuts
+
+
+@inner_kernel
+def divide(design, prior, table, node, column, cut, log_stop, work):
+    """Put the rows left of a cut before those right of it; nothing happens without a column."""
+    if column == NO_COLUMN:
+        return Halves(np.int64(node.stop), np.int64(0), 0.0)
+    middle, last_left, _, _, _, _ = partition_rows(
+        design.codes[column], cut, work.rows, node.start, node.stop, work.spare
+    )
+    log_surplus = 0.0
+    if log_stop < 0.0:
+        for is_right in (False, True):
+            start = np.int32(middle) if is_right else node.start
+            stop = node.stop if is_right else np.int32(middle)
+            child = lone_node(start, stop, np.int32(node.depth + 1), 0.0, 0.0)
+            if not has_cuts(design, prior, table, work.rows, child, work.scratch):
+                log_surplus -= log_stop
+    return Halves(middle, np.int64(last_left), log_surplus)
+
+
+@inner_kernel
+def put_split(tree, num_nodes, site, column, halves, num_rows, rows, leaf):
+    """Let a site split. Returns the new number of nodes."""
+    is_new = is_leaf(tree, site)
+    left = np.int64(num_nodes) if is_new else np.int64(tree[site]["left"])
+    tree[site]["column"] = column
+    tree[site]["cut"] = halves.last_left
+    tree[site]["left"] = left
+    depth = np.int32(tree[site]["depth"] + 1)
+    add_node(tree, left, np.int32(0), np.int32(0), depth, 0.0, 0.0)
+    add_node(tree, left + 1, np.int32(0), np.int32(0), depth, 0.0, 0.0)
+    row = rows.row
+    for i in range(POSITION_DTYPE(halves.middle)):
+        leaf[row[i]] = left
+    for i in range(POSITION_DTYPE(halves.middle), POSITION_DTYPE(num_rows)):
+        leaf[row[i]] = left + 1
+    return num_nodes + 2 if is_new else num_nodes
+
+
+@inner_kernel
+def merge_children(tree, num_nodes, site, leaf):
+    """Let a site stop, and close the gap that its children leave. Returns the number of nodes."""
+    gap = tree[site]["left"]
+    tree[site]["column"] = NO_COLUMN
+    tree[site]["cut"] = 0
+    tree[site]["left"] = NO_CHILD
+    for node in range(num_nodes):
+        if tree[node]["left"] > gap:
+            tree[node]["left"] -= 2
+    for node in range(gap + 2, num_nodes):
+        tree[node - 2] = tree[node]
+    for i in range(leaf.size):
+        if leaf[i] > gap + 1:
+            leaf[i] -= 2
+        elif leaf[i] >= gap:
+            leaf[i] = site
+    return num_nodes - 2
