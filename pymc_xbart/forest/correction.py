@@ -2,10 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from pymc_xbart.forest.prior import check_choice, whole_number
+from pymc_xbart.forest.prior import check_choice, real_number, whole_number
 
 CORRECTIONS = ("tree", "sweep", "none")
 SCANS = ("paper", "reversible")
+# A tree grown from the root costs as much as ten updates split by split, and moves f about as far
+# as one.
+REGROW = 0.1
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
 
@@ -15,9 +18,14 @@ class Correction(NamedTuple):
     kind: str = "none"  # one of CORRECTIONS
     scan: str = "paper"  # one of SCANS, for "sweep"
     mtry: int | None = None  # about how many columns are considered; None for all
+    regrow: float = REGROW  # share of the trees that a sweep grows from the root, for "tree"
+
+    def num_regrown(self, num_trees: int) -> int:
+        """Count the trees that a sweep grows from the root: all, except with "tree"."""
+        return max(1, round(self.regrow * num_trees)) if self.kind == "tree" else num_trees
 
 
-def check_correction(kind: Any, scan: Any, mtry: Any) -> Correction:
+def check_correction(kind: Any, scan: Any, mtry: Any, regrow: Any) -> Correction:
     """Refuse options out of range."""
     check_choice(kind, "correction", CORRECTIONS)
     check_choice(scan, "scan", SCANS)
@@ -27,7 +35,20 @@ def check_correction(kind: Any, scan: Any, mtry: Any) -> Correction:
             "proposes no whole sweep. Leave scan out, or use correction='sweep'."
         )
         raise ValueError(msg)
-    return Correction(kind, scan, None if mtry is None else whole_number(mtry, "mtry"))
+    regrow = real_number(regrow, "regrow")
+    if not 0.0 < regrow <= 1.0:
+        msg = (
+            f"regrow is {regrow:g}, but must be above 0 and at most 1: it is the share of the "
+            "trees that a sweep grows from the root, the others being updated split by split."
+        )
+        raise ValueError(msg)
+    if regrow != REGROW and kind != "tree":
+        msg = (
+            f"regrow={regrow:g} can't be combined with correction={kind!r}, which grows all trees "
+            "from the root. Leave regrow out, or use correction='tree'."
+        )
+        raise ValueError(msg)
+    return Correction(kind, scan, None if mtry is None else whole_number(mtry, "mtry"), regrow)
 
 
 def check_fits(correction: Correction, cut_prior: str, num_columns: int) -> None:

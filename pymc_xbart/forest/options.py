@@ -38,7 +38,7 @@ def check_options(params: dict[str, Any], num_rows: int, num_columns: int) -> Op
     if given["num_trees"] is None:
         given["num_trees"] = default_num_trees(num_rows)
     num_sweeps, burnin = check_sweeps(params["num_sweeps"], params["burnin"])
-    correction = check_correction(params["correction"], "paper", params["mtry"])
+    correction = check_correction(params["correction"], "paper", params["mtry"], params["regrow"])
     settings = check_settings(**given)
     check_fits(correction, settings.cut_prior, num_columns)
     return Options(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.calibration import default_noise_rate
+from pymc_xbart.forest.correction import REGROW
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
 from pymc_xbart.forest.options import Options, check_options
@@ -42,7 +43,7 @@ class XBARTRegressor(Estimator):
     which columns are considered. The sweeps after burn-in are averaged.
 
     With ``correction="none"``, the paper's default and this one's, the sweeps are a stochastic
-    search and no exact posterior sampler: its mean predicts well, but its intervals are too narrow.
+    search and no exact posterior sampler: the mean predicts well, the intervals are a heuristic.
     ``correction="tree"`` samples the posterior; then ask for hundreds or thousands of sweeps, and
     for 50 trees or more, with which they are less alike.
 
@@ -71,6 +72,10 @@ class XBARTRegressor(Estimator):
         accepted with more than a few trees; it considers all columns. Both need a `cut_prior` other
         than "paper". The first sweeps, 15 or half of burn-in if that is less, go uncorrected, to
         arrive fast.
+    regrow : float, default 0.1
+        With ``correction="tree"``, share of the trees, drawn anew for each sweep and at least one,
+        that are grown from the root, in (0, 1]. In each of the others two splits are redrawn, which
+        is exact without a test, takes a tenth of the time, and moves f about as far.
     alpha : float, default 0.95
         Prior probability that the root of a tree splits, in (0, 1).
     beta : float, default 1.25
@@ -122,9 +127,11 @@ class XBARTRegressor(Estimator):
         are ``noise_sd_[burnin:]``.
     num_leaves_ : ndarray of shape (num_sweeps, num_trees), int
         Leaves of each tree.
+    regrown_ : ndarray of shape (num_sweeps, num_trees), bool
+        Whether a new tree was grown from the root; always true, except for ``correction="tree"``.
     accepted_ : ndarray of shape (num_sweeps, num_trees), bool
-        Whether the new tree passed its test; always true without one, and the same for all trees
-        where the sweep is tested as a whole.
+        Whether that tree passed its test, and false where there was none; always true without a
+        test, and the same for all trees where the sweep is tested as a whole.
     num_trees_, mean_, leaf_var_, noise_rate_
         As used; `mean_` is the mean of y, in which rows count by weight.
     n_features_in_ : int
@@ -162,6 +169,7 @@ class XBARTRegressor(Estimator):
         num_cutpoints: int | None = None,
         mtry: int | None = None,
         correction: str = "none",
+        regrow: float = REGROW,
         alpha: float = 0.95,
         beta: float = 1.25,
         leaf_var: float | None = None,
@@ -180,6 +188,7 @@ class XBARTRegressor(Estimator):
         self.num_cutpoints = num_cutpoints
         self.mtry = mtry
         self.correction = correction
+        self.regrow = regrow
         self.alpha = alpha
         self.beta = beta
         self.leaf_var = leaf_var
@@ -360,6 +369,7 @@ class XBARTRegressor(Estimator):
             list(self.split_counts_[skipped:]),
             list(self.noise_sd_),
             list(self.num_leaves_),
+            list(self.regrown_),
             list(self.accepted_),
         )
         return scale, self._chain, trace
@@ -375,6 +385,7 @@ class XBARTRegressor(Estimator):
         self.split_counts_ = np.array(trace.split_counts)
         self.noise_sd_ = np.array(trace.noise_sd)
         self.num_leaves_ = np.array(trace.num_leaves)
+        self.regrown_ = np.array(trace.regrown)
         self.accepted_ = np.array(trace.accepted)
         self.num_trees_ = self.num_leaves_.shape[1]
         self.n_features_in_ = self.split_counts_.shape[1]

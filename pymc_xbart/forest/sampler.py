@@ -113,12 +113,13 @@ class Trace(NamedTuple):
     # of all sweeps
     noise_sd: list[float]
     num_leaves: list[NDArray[np.int32]]  # (num_trees,)
+    regrown: list[NDArray[np.bool_]]  # (num_trees,)
     accepted: list[NDArray[np.bool_]]  # (num_trees,)
 
 
 def empty_trace() -> Trace:
     """Trace before the first sweep."""
-    return Trace([], [], [], [], [], [])
+    return Trace([], [], [], [], [], [], [])
 
 
 def record(
@@ -127,6 +128,7 @@ def record(
     """Append one sweep to `trace`."""
     trace.noise_sd.append(state.noise_var**0.5)
     trace.num_leaves.append(info.num_leaves)
+    trace.regrown.append(info.regrown)
     trace.accepted.append(info.accepted)
     if is_kept:
         forest = state.forest
@@ -251,6 +253,7 @@ def _sweep_trees(
         work,
         rng,
         is_corrected=is_corrected,
+        num_regrown=correction.num_regrown(task.num_trees),
         choice=choice,
         side=side,
     )

@@ -48,7 +48,8 @@ class SweepReport(NamedTuple):
 
     leaves: float
     depth: float  # of the deepest leaf of a tree
-    acceptance: float  # share of trees replaced; 0 or 1 where the sweep is one proposal
+    # Share of those grown from the root that were taken; 0 or 1 where the sweep is one proposal.
+    acceptance: float
 
 
 class Ensemble:
@@ -165,6 +166,7 @@ class Ensemble:
             self._work,
             rng,
             is_corrected=correction.kind == "tree",
+            num_regrown=correction.num_regrown(self.num_trees),
             choice=column_choice(
                 self.design.num_codes.size,
                 correction.mtry,
@@ -179,7 +181,7 @@ class Ensemble:
 
 
 def _report(info: SweepInfo) -> SweepReport:
-    means = (info.num_leaves.mean(), info.depth.mean(), info.accepted.mean())
+    means = (info.num_leaves.mean(), info.depth.mean(), info.accepted[info.regrown].mean())
     return SweepReport(*map(float, means))
 
 

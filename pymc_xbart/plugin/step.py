@@ -25,7 +25,13 @@ from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_xbart.forest.correction import BURN_IN, Correction, check_correction, num_uncorrected
+from pymc_xbart.forest.correction import (
+    BURN_IN,
+    REGROW,
+    Correction,
+    check_correction,
+    num_uncorrected,
+)
 from pymc_xbart.forest.schema import trees_name
 from pymc_xbart.kernels import Prior
 from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels, describe
@@ -59,16 +65,21 @@ class XBARTStep(BlockedStep):
     vars : list of TensorVariable, optional
         Forests to update, as random or as value variables; all forests of the model by default.
     correction : {"tree", "sweep", "none"}, default "tree"
-        "tree" samples the exact posterior: each tree grown from the root is a Metropolis-Hastings
-        proposal. "sweep" does so, too, with all trees as one proposal [1]_, which is rarely
-        accepted with more than a few trees. "none" is the sweep of [1]_ as it stands: fast, but no
-        posterior sampler; its intervals are too narrow.
+        "tree" samples the exact posterior: a tree grown from the root is a Metropolis-Hastings
+        proposal, and in trees that are not, single splits are redrawn. "sweep" does so, too, with
+        all trees as one proposal [1]_; in the paper's order, that is rarely accepted with more than
+        a few trees. "none" is the sweep of [1]_ as it stands: fast, but a search and no posterior
+        sampler.
     scan : {"paper", "reversible"}, default "paper"
         Of "sweep": whether the way back visits trees in the same order, or in the opposite one of
         an order that is drawn.
     mtry : int, optional
         Of "tree" and "none": about how many columns are considered for a tree, beside those that it
         splits on already; all of them by default. Exactness is not touched by it.
+    regrow : float, default 0.1
+        Of "tree": share of the trees, drawn anew for each sweep and at least one, that are grown
+        from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a tenth
+        of the time and moves f about as far; with 1, all trees are grown from the root.
     store_trees : bool, default True
         Whether the trees of each kept draw go into `sample_stats`, as ``<name>_trees``: about 9
         bytes a node, compressed. `predict` and `sample_posterior_predictive` read them.
@@ -114,7 +125,8 @@ class XBARTStep(BlockedStep):
 
     Per draw and forest, `sample_stats` has ``<name>_leaves``, ``<name>_depth`` and
     ``<name>_acceptance``: leaves per tree, depth of a tree's deepest leaf, and the share of trees
-    replaced (0 or 1 for "sweep"); and ``<name>_trees``, the trees themselves as text.
+    grown from the root that were taken (0 or 1 for "sweep"); and ``<name>_trees``, the trees
+    themselves as text.
 
     References
     ----------
@@ -133,6 +145,7 @@ class XBARTStep(BlockedStep):
         correction: str = "tree",
         scan: str = "paper",
         mtry: int | None = None,
+        regrow: float = REGROW,
         store_trees: bool = True,
         start: Any = None,
         model: Model | None = None,
@@ -141,7 +154,7 @@ class XBARTStep(BlockedStep):
         rng: Any = None,
         blocked: bool = True,
     ) -> None:
-        self.correction = check_correction(correction, scan, mtry)
+        self.correction = check_correction(correction, scan, mtry, regrow)
         self.store_trees = store_trees
         model = modelcontext(model)
         rvs = find_forests(vars, model)

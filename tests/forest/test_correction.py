@@ -15,9 +15,34 @@ def test_only_the_paper_cut_prior_can_not_be_corrected(kind):
 
 
 def test_a_scan_is_of_whole_sweeps():
-    assert check_correction("sweep", "reversible", None).scan == "reversible"
+    assert check_correction("sweep", "reversible", None, 0.1).scan == "reversible"
     with pytest.raises(ValueError, match="Leave scan out, or use correction='sweep'"):
-        check_correction("tree", "reversible", None)
+        check_correction("tree", "reversible", None, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("num_trees", "regrow", "expected"), [(50, 0.1, 5), (50, 1.0, 50), (3, 0.1, 1), (1, 0.01, 1)]
+)
+def test_a_share_of_the_trees_is_regrown_and_at_least_one(num_trees, regrow, expected):
+    assert check_correction("tree", "paper", None, regrow).num_regrown(num_trees) == expected
+
+
+@pytest.mark.parametrize("kind", ["sweep", "none"])
+def test_otherwise_all_trees_are(kind):
+    assert check_correction(kind, "paper", None, 0.1).num_regrown(50) == 50
+    with pytest.raises(ValueError, match=f"regrow=0.5 can't be .*correction='{kind}'"):
+        check_correction(kind, "paper", None, 0.5)
+
+
+@pytest.mark.parametrize("regrow", [0.0, -0.1, 1.1, float("nan")])
+def test_a_share_lies_between_0_and_1(regrow):
+    with pytest.raises(ValueError, match="must be above 0 and at most 1"):
+        check_correction("tree", "paper", None, regrow)
+
+
+def test_a_share_is_a_number():
+    with pytest.raises(TypeError, match=r"regrow is '0\.1', but must be a real number"):
+        check_correction("tree", "paper", None, "0.1")
 
 
 def test_a_subset_of_columns_is_exact_tree_by_tree_and_with_equal_columns_only():

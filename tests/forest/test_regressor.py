@@ -37,7 +37,7 @@ def small(**options):
 
 def same_fit(one, other):
     """Whether two fits agree to the last bit."""
-    arrays = ["noise_sd_", "split_counts_", "num_leaves_", "accepted_"]
+    arrays = ["noise_sd_", "split_counts_", "num_leaves_", "regrown_", "accepted_"]
     return (
         all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
         and len(one.forests_) == len(other.forests_)
@@ -171,7 +171,9 @@ def test_attributes_describe_the_sweeps(rng):
     assert model.split_counts_.shape == (8, 4)
     # A split adds a leaf.
     np.testing.assert_array_equal(model.split_counts_.sum(1), model.num_leaves_[4:].sum(1) - 5)
-    assert 0 < model.accepted_.mean() < 1
+    assert model.regrown_.sum(1).tolist() == [5, 5] + 10 * [1]  # the first ones are uncorrected
+    assert (model.accepted_ <= model.regrown_).all()
+    assert 0 < model.accepted_[model.regrown_].mean() < 1
     assert small().fit(X, y).accepted_.all()
 
 

@@ -16,6 +16,7 @@ RNG = np.random.default_rng(1)
 X = RNG.normal(size=(N, 2))
 Y = np.sin(3.0 * X[:, 0]) + X[:, 1] + RNG.normal(scale=0.1, size=N)
 SWEEP = {"correction": "sweep"}
+ALL = {"regrow": 1.0}  # all trees are grown from the root, and tested
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def is_all_accepted(model, **kwargs):
     return np.hstack([idata[group]["f_acceptance"].values == 1.0 for group in groups])
 
 
-@pytest.mark.parametrize("xbart", [{}, SWEEP, {"mtry": 1}], ids=["tree", "sweep", "mtry"])
+@pytest.mark.parametrize("xbart", [ALL, SWEEP, ALL | {"mtry": 1}], ids=["tree", "sweep", "mtry"])
 @pytest.mark.parametrize(("tune", "num_first"), [(0, 0), (2, 1), (9, 4), (40, 15)])
 def test_half_of_tuning_and_at_most_15_sweeps_are_uncorrected(model, xbart, tune, num_first):
     expected = np.arange(tune + 10) < num_first
@@ -46,7 +47,7 @@ def test_half_of_tuning_and_at_most_15_sweeps_are_uncorrected(model, xbart, tune
 @pytest.mark.parametrize("tune", [0, 30])
 def test_trees_are_accepted_as_rarely_as_this_rests_on(model, tune, mtry):
     # Of 200 trees that are accepted with probability 0.9, all are with probability 1e-9.
-    stats = sample_plainly(model, tune=tune, draws=20, xbart={"mtry": mtry})["sample_stats"]
+    stats = sample_plainly(model, tune=tune, draws=20, xbart=ALL | {"mtry": mtry})["sample_stats"]
     assert stats["f_acceptance"].max() < 0.9
 
 
