@@ -12,7 +12,7 @@ from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
-from pymc_xbart.kernels.score import NOWHERE, find_cuts, start_code_range, without_places
+from pymc_xbart.kernels.score import NOWHERE, find_cuts, look_at, start_code_range, without_places
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
 
 
@@ -48,6 +48,7 @@ def _fill(forest, design, prior, work, zeros, available):
             if column == NO_COLUMN:
                 continue
             bare = without_places(waiting_node(tree, node), NOWHERE)
+            look_at(design, table, work.rows, bare, work.scratch)
             for v in range(available.shape[1]):
                 if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:
                     # whether there are cuts shows in the first few rows

@@ -7,6 +7,7 @@ two bytes a value halve or quarter what must be read for every tree.
 
 import numpy as np
 
+from pymc_xbart.kernels.ordered import order_rows
 from pymc_xbart.kernels.records import Design
 
 CODE_DTYPE = np.uint16
@@ -30,7 +31,7 @@ def encode(X: np.ndarray) -> Design:
     """
     n, p = X.shape
     codes = np.empty((p, n), CODE_DTYPE)
-    values = []
+    distinct_values = []
     for v in range(p):
         distinct, code, count = np.unique(X[:, v], return_inverse=True, return_counts=True)
         if distinct.size > MAX_CODES:
@@ -40,10 +41,11 @@ def encode(X: np.ndarray) -> Design:
             # the left.
             distinct = distinct[np.append(merged[1:] > merged[:-1], True)]
         codes[v] = code
-        values.append(distinct.astype(np.float64))
-    num_codes = np.array([distinct.size for distinct in values], dtype=np.int64)
+        distinct_values.append(distinct.astype(np.float64))
+    num_codes = np.array([distinct.size for distinct in distinct_values], dtype=np.int64)
     value_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(num_codes)])
-    return Design(codes, num_codes, np.concatenate([np.empty(0), *values]), value_start)
+    values = np.concatenate([np.empty(0), *distinct_values])
+    return Design(codes, num_codes, values, value_start, order_rows(codes))
 
 
 def _merge(count: np.ndarray) -> np.ndarray:

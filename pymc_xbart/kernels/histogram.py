@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.ordered import MAX_ORDERED
 from pymc_xbart.kernels.sparse import add_marked, gather_marked
 
 BUCKETS_PER_CUT = 8  # how finely candidate cuts can be placed between two neighbours
@@ -57,6 +58,8 @@ def num_stored(num_rows: int, num_columns: int, size: int) -> int:
     larger child, and meanwhile the smaller one, which has at most half as many rows, may need
     another; nodes with fewer rows than buckets need none.
     """
+    if num_rows <= MAX_ORDERED:
+        return 0
     bytes_per_node = num_columns * size * 20
     return min((num_rows // size).bit_length() + 1, MAX_STORE_BYTES // bytes_per_node)
 

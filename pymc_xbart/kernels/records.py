@@ -25,6 +25,9 @@ class Design(NamedTuple):
         np.ndarray
     )  # (sum of num_codes,) float64, largest value of X in each code, column after column
     value_start: np.ndarray  # (p + 1,) int64, where each column begins in `values`
+    order: (
+        np.ndarray
+    )  # (p, n) uint16, rows in increasing order of each column; (p, 0) if n is large
 
 
 class Prior(NamedTuple):

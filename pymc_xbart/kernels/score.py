@@ -26,6 +26,7 @@ from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp, log_sum_exp_of_many
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
+from pymc_xbart.kernels.ordered import Members, list_ordered_cuts, make_members, mark_members
 from pymc_xbart.kernels.records import COLUMNS, CUTS
 from pymc_xbart.kernels.sparse import Sparse, make_sparse
 
@@ -40,6 +41,7 @@ class Scratch(NamedTuple):
     buckets: Buckets  # (num_buckets,), for nodes that keep no sums
     stored: Buckets  # (places, p, num_buckets), for those that do
     sparse: Sparse
+    members: Members  # of the node at hand, on small data sets
     cuts: Cuts
     # Codes between which the last scored node of each depth lies, per column. Depth first, the last
     # scored node one level up is always the parent.
@@ -80,6 +82,7 @@ def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch
         make_buckets(size),
         make_buckets(num_stored(num_rows, num_columns, size), num_columns, size),
         make_sparse(size),
+        make_members(num_rows),
         make_cuts(size),
         np.empty((MAX_RANGE_DEPTH + 1, num_columns, 2), np.int32),
     )
@@ -122,6 +125,8 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     left_out = 0.0  # what they would be divided by in addition, if all columns were considered
     has_any = False
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
+    if num_looked_at > 0:
+        look_at(design, table, rows, node, scratch)
     for k in range(num_looked_at):
         v = considered[k]
         weight = prior.split_weights[v]
@@ -229,6 +234,7 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
     again = without_places(node, node.place)
+    look_at(design, table, rows, node, scratch)
     num_cuts = find_cuts(design, prior, table, rows, again, v, scratch)
     log_total = score_cuts(scratch.cuts, num_cuts, again, table)
     drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
@@ -236,8 +242,30 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
 
 
 @inner_kernel
+def look_at(design, table, rows, node, scratch):
+    """Prepare finding the cuts of a node, in any column."""
+    if design.order.shape[1] > 0:
+        mark_members(rows, node.start, node.stop, table.is_uniform, scratch.members)
+
+
+@inner_kernel
 def find_cuts(design, prior, table, rows, node, v, scratch):
-    """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are."""
+    """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are.
+
+    The node must be the one that was looked at last.
+    """
+    if design.order.shape[1] > 0:
+        return list_ordered_cuts(
+            design.codes[v],
+            design.order[v],
+            design.num_codes[v] < design.order.shape[1],
+            node.stop - node.start,
+            prior.num_cutpoints,
+            prior.min_samples_leaf,
+            table.is_uniform,
+            scratch.members,
+            scratch.cuts,
+        )
     own = scratch.buckets
     if node.place >= 0:
         own = column_of(scratch.stored, node.place, v)
@@ -287,6 +315,8 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
 @inner_kernel
 def has_cuts(design, prior, table, rows, node, scratch):
     """Whether a node can split, asking columns until one has cuts."""
+    if prior.min_samples_leaf > 1:
+        look_at(design, table, rows, node, scratch)
     for v in range(design.num_codes.size):
         if prior.split_weights[v] == 0.0:
             continue

@@ -114,6 +114,7 @@ def partition_rows(codes, cut, rows, start, stop, spare):
 
 @kernel
 def find_cuts(design, prior, table, rows, node, v, scratch):
+    _score.look_at(design, table, rows, node, scratch)
     return _score.find_cuts(design, prior, table, rows, node, v, scratch)
 
 
