@@ -6,9 +6,8 @@ from pymc_xbart.forest.prior import check_choice, real_number, whole_number
 
 CORRECTIONS = ("tree", "sweep", "none")
 SCANS = ("paper", "reversible")
-# A tree grown from the root costs as much as ten updates split by split, and moves f about as far
-# as one.
-REGROW = 0.1
+# To grow a tree from the root takes several times as long as to redraw two of its splits.
+REGROW = 0.2
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
 

@@ -72,10 +72,10 @@ class XBARTRegressor(Estimator):
         accepted with more than a few trees; it considers all columns. Both need a `cut_prior` other
         than "paper". The first sweeps, 15 or half of burn-in if that is less, go uncorrected, to
         arrive fast.
-    regrow : float, default 0.1
+    regrow : float, default 0.2
         With ``correction="tree"``, share of the trees, drawn anew for each sweep and at least one,
         that are grown from the root, in (0, 1]. In each of the others two splits are redrawn, which
-        is exact without a test, takes a tenth of the time, and moves f about as far.
+        is exact, too, and takes a fraction of the time.
     alpha : float, default 0.95
         Prior probability that the root of a tree splits, in (0, 1).
     beta : float, default 1.25

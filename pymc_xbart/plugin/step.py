@@ -76,10 +76,10 @@ class XBARTStep(BlockedStep):
     mtry : int, optional
         Of "tree" and "none": about how many columns are considered for a tree, beside those that it
         splits on already; all of them by default. Exactness is not touched by it.
-    regrow : float, default 0.1
+    regrow : float, default 0.2
         Of "tree": share of the trees, drawn anew for each sweep and at least one, that are grown
-        from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a tenth
-        of the time and moves f about as far; with 1, all trees are grown from the root.
+        from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a
+        fraction of the time; with 1, all trees are grown from the root.
     store_trees : bool, default True
         Whether the trees of each kept draw go into `sample_stats`, as ``<name>_trees``: about 9
         bytes a node, compressed. `predict` and `sample_posterior_predictive` read them.

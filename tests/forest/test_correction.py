@@ -15,9 +15,9 @@ def test_only_the_paper_cut_prior_can_not_be_corrected(kind):
 
 
 def test_a_scan_is_of_whole_sweeps():
-    assert check_correction("sweep", "reversible", None, 0.1).scan == "reversible"
+    assert check_correction("sweep", "reversible", None, 0.2).scan == "reversible"
     with pytest.raises(ValueError, match="Leave scan out, or use correction='sweep'"):
-        check_correction("tree", "reversible", None, 0.1)
+        check_correction("tree", "reversible", None, 0.2)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_share_of_the_trees_is_regrown_and_at_least_one(num_trees, regrow, exp
 
 @pytest.mark.parametrize("kind", ["sweep", "none"])
 def test_otherwise_all_trees_are(kind):
-    assert check_correction(kind, "paper", None, 0.1).num_regrown(50) == 50
+    assert check_correction(kind, "paper", None, 0.2).num_regrown(50) == 50
     with pytest.raises(ValueError, match=f"regrow=0.5 can't be .*correction='{kind}'"):
         check_correction(kind, "paper", None, 0.5)
 
