@@ -40,11 +40,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from arviz_stats.base import array_stats
+from friedman import NUM_COLUMNS, friedman
 from one_sampling import NUM_POINTS
 from peers import peer_versions, run_alone
 from results import RESULTS, describe_machine, keep, notes_on_timing, number, table
 
-NUM_ROWS, NUM_COLUMNS, NOISE_SD = 1_000, 10, 1.0
+NUM_ROWS, NOISE_SD = 1_000, 1.0
 NUM_CHAINS = 2
 TREES = (50, 200)
 INTERVAL = (0.025, 0.975)
@@ -82,12 +83,6 @@ class Problem(NamedTuple):
     X: np.ndarray  # (n, 10) uniform
     y: np.ndarray  # (n,)
     f: np.ndarray  # (n,) noise-free
-
-
-def friedman(x: np.ndarray) -> np.ndarray:
-    """Friedman (1991), "Multivariate adaptive regression splines", section 4.3."""
-    wave = 10 * np.sin(np.pi * x[:, 0] * x[:, 1])
-    return wave + 20 * (x[:, 2] - 0.5) ** 2 + 10 * x[:, 3] + 5 * x[:, 4]
 
 
 def simulate(seed: int) -> Problem:
