@@ -51,6 +51,18 @@ def test_trees_are_accepted_as_rarely_as_this_rests_on(model, tune, mtry):
     assert stats["f_acceptance"].max() < 0.9
 
 
+def test_acceptance_is_that_of_the_trees_grown_from_the_root(model):
+    # One of 200 trees: accepted or not.
+    xbart = {"regrow": 0.005}
+    stats = sample_plainly(model, tune=0, draws=40, xbart=xbart)["sample_stats"]
+    assert set(stats["f_acceptance"].values.ravel()) == {0.0, 1.0}
+
+
+def test_a_share_of_trees_to_regrow_is_checked_before_sampling(model):
+    with pytest.raises(ValueError, match=r"regrow is 1\.5, but must be above 0 and at most 1"):
+        sample_plainly(model, xbart={"regrow": 1.5})
+
+
 def test_without_correction_every_sweep_replaces_every_tree(model):
     assert is_all_accepted(model, tune=4, xbart={"correction": "none"}).all()
 
