@@ -5,7 +5,7 @@ import pytest
 
 from pymc_xbart.forest import leaves
 from pymc_xbart.forest.leaves import redraw_leaves
-from pymc_xbart.kernels import draw_prior_forest, shared_rows, sum_of_trees, sums_by_leaf
+from pymc_xbart.kernels import Forest, draw_prior_forest, shared_rows, sum_of_trees, sums_by_leaf
 from tests.helpers import cases, exact, inside, law, slow
 
 NUM_TREES = 4
@@ -92,14 +92,70 @@ def test_draws_follow_the_exact_law_of_leaf_values(rng):
         law.assert_uniform(uniforms.ravel())
 
 
-def test_nothing_is_drawn_where_it_would_take_too_long(rng, monkeypatch):
+def test_nothing_is_drawn_where_rows_differ_in_curvature(rng):
     case = uniform_case(rng)
     forest, leaf_of_row = drawn(case, rng)
     h = case.h.copy()
     h[3] *= 2
     assert redraw_leaves(forest, leaf_of_row, case.g, h, 0.6, None) is forest
-    monkeypatch.setattr(leaves, "MAX_LEAVES", NUM_TREES - 1)
-    assert redraw_leaves(forest, leaf_of_row, case.g, case.h, 0.6, None) is forest
+
+
+def redraw_in_blocks(case, forest, leaf_of_row, rng, g_of_block=None):
+    """Leaf values that start at their law, after one redraw in blocks; many times over."""
+    start = [
+        redraw_leaves(forest, leaf_of_row, case.g, case.h, case.prior.leaf_var, rng)
+        for _ in range(2_000)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaves, "MAX_LEAVES", 4)
+        if g_of_block is not None:
+            patch.setattr(leaves, "sum_of_trees", g_of_block)
+        return [
+            redraw_leaves(forest, leaf_of_row, case.g, case.h, case.prior.leaf_var, rng)
+            for forest in start
+        ]
+
+
+def case_of_several_blocks(rng):
+    while True:
+        case = uniform_case(rng, 12)
+        forest, leaf_of_row = drawn(case, rng)
+        if forest.column.size >= 16:  # ten leaves or more
+            return case, forest, leaf_of_row
+
+
+def test_blocks_leave_the_exact_law_of_leaf_values_as_it_is(rng):
+    case, forest, leaf_of_row = case_of_several_blocks(rng)
+    trees = tuple(slow.as_tree(forest, tree) for tree in range(NUM_TREES))
+    redrawn = redraw_in_blocks(case, forest, leaf_of_row, rng)
+    uniforms = exact.uniforms_behind(case.problem, exact.join(redrawn), NUM_TREES)[trees]
+    law.assert_uniform(uniforms.ravel())  # false fail 1e-6
+
+
+def test_that_the_check_would_see_blocks_that_forget_the_others(rng):
+    case, forest, leaf_of_row = case_of_several_blocks(rng)
+    trees = tuple(slow.as_tree(forest, tree) for tree in range(NUM_TREES))
+
+    def forget(_, leaf_of_row):
+        return np.zeros(leaf_of_row.shape[1])
+
+    redrawn = redraw_in_blocks(case, forest, leaf_of_row, rng, forget)
+    uniforms = exact.uniforms_behind(case.problem, exact.join(redrawn), NUM_TREES)[trees]
+    with pytest.raises(AssertionError):
+        law.assert_uniform(uniforms.ravel())
+
+
+def test_every_tree_is_in_one_block_of_few_leaves(rng, monkeypatch):
+    monkeypatch.setattr(leaves, "MAX_LEAVES", 10)
+    tree_start = np.cumsum([0, *(2 * rng.integers(1, 6, 50) - 1)])
+    blank = np.zeros(tree_start[-1])
+    forest = Forest(tree_start, blank, blank, blank, blank)
+    one, other = (leaves._draw_blocks(forest, rng) for _ in range(2))
+    for blocks in (one, other):
+        assert sorted(np.concatenate(blocks)) == list(range(50))
+        sizes = [((np.diff(tree_start)[block] + 1) // 2).sum() for block in blocks]
+        assert max(sizes) <= 10 + 5  # a tree may reach over the end of its block
+    assert any(set(a) != set(b) for a, b in zip(one, other, strict=False))
 
 
 def test_f_is_far_from_where_it_was(rng):
