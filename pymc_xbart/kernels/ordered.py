@@ -114,13 +114,8 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members
     left_h = 0.0
     target = np.int64(first)
     while target <= last_legal:
-        # Sums of their own, so that those of different stretches need not wait for each other.
-        more_g = 0.0
-        more_h = 0.0
-        for k in range(POSITION_DTYPE(num_left), POSITION_DTYPE(target)):
-            more_g += g[row[k]]
-            if not uniform_h:
-                more_h += h[row[k]]
+        more_g = _sum_at(g, row, num_left, target)
+        more_h = 0.0 if uniform_h else _sum_at(h, row, num_left, target)
         num_left = target
         code = codes[row[num_left - 1]]
         if has_ties:
@@ -144,6 +139,20 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members
         else:  # from one multiple to the next, where no tie led beyond it
             target += step
     return num_cuts
+
+
+@inner_kernel
+def _sum_at(values, row, start, stop):
+    """Sum of `values` at `row[start:stop]`, in two sums that do not wait for each other."""
+    even = 0.0
+    odd = 0.0
+    k = POSITION_DTYPE(start)
+    last = POSITION_DTYPE(stop) - POSITION_DTYPE(1)  # stop is at least 1
+    while k < last:
+        even += values[row[k]]
+        odd += values[row[k + POSITION_DTYPE(1)]]
+        k += POSITION_DTYPE(2)
+    return even + odd + values[row[k]] if k == last else even + odd
 
 
 @inner_kernel
