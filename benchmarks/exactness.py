@@ -1,7 +1,7 @@
 """How often the corrections accept, and what the uncorrected sweep gets wrong.
 
-    uv run benchmarks/exactness.py             the whole grid: about 20 minutes of processor time
-    uv run benchmarks/exactness.py --quick     few sweeps in some of its cells: a minute
+    uv run benchmarks/exactness.py          the whole grid: a quarter of an hour of processor time
+    uv run benchmarks/exactness.py --quick  few sweeps in some of its cells: less than a minute
 
 y = f(x) + noise, with Friedman's function f of the first 5 of 10 uniform columns, on a grid of n,
 noise and number of trees; one data set for each n, in which only the scale of the noise differs.
