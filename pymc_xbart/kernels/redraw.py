@@ -10,8 +10,7 @@ with probability proportional to
 
 which leaves pi as it is, since it is the conditional of T' given the site where sites are drawn
 uniformly. In these weights, children that could not be split further are taken for ones that could,
-because only looking at each would tell; a Metropolis-Hastings test, rarely of consequence, makes up
-for it.
+because only looking at each would tell; a Metropolis-Hastings test makes up for it.
 """
 
 from typing import NamedTuple

@@ -57,8 +57,8 @@ def sweep(
         anew. Needs a `cut_prior` that is a prior, not `PAPER`.
     num_regrown : int, optional
         How many trees, drawn at random, are grown from the root; all by default. In the others
-        single splits are redrawn, which needs no test, but has the law that a correction gives:
-        fewer than all trees need `is_corrected`.
+        single splits are redrawn (see `redraw`), which has the law that a correction gives: fewer
+        than all trees need `is_corrected`.
     choice : ColumnChoice, optional
         Which columns a node considers; all of them by default. A correction needs a choice that is
         the same for all nodes of a tree, and with fewer columns than there are, `cut_prior`
