@@ -10,8 +10,6 @@ import pymc as pm
 from pymc.sampling.mcmc import assign_step_methods, instantiate_steppers
 from pymc.step_methods import CompoundStep
 
-from pymc_xbart.plugin.step import XBARTStep
-
 
 class ManyFits:
     """A model and the steps of `pm.sample`.
@@ -28,9 +26,9 @@ class ManyFits:
         self.model = model
         _, selected = assign_step_methods(model)
         options = {"store_trees": False} | options
-        steps = instantiate_steppers(model, [], selected, step_kwargs={"xbart": options})
-        (self.xbart,) = (step for step in steps if isinstance(step, XBARTStep))
-        self._step = CompoundStep(steps)
+        self._step = CompoundStep(
+            instantiate_steppers(model, [], selected, step_kwargs={"xbart": options})
+        )
         self._built = self._step.sampling_state
         self._start = model.initial_point()
         self._names = [rv.name for rv in model.free_RVs]
