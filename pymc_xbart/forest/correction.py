@@ -8,6 +8,7 @@ CORRECTIONS = ("tree", "sweep", "none")
 SCANS = ("paper", "reversible")
 # To grow a tree from the root takes several times as long as to redraw two of its splits.
 REGROW = 0.2
+MIN_REGROWN = 5  # few trees hold each other in place, and take no time
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
 
@@ -21,7 +22,9 @@ class Correction(NamedTuple):
 
     def num_regrown(self, num_trees: int) -> int:
         """Count the trees that a sweep grows from the root: all, except with "tree"."""
-        return max(1, round(self.regrow * num_trees)) if self.kind == "tree" else num_trees
+        if self.kind != "tree":
+            return num_trees
+        return min(num_trees, max(MIN_REGROWN, round(self.regrow * num_trees)))
 
 
 def check_correction(kind: Any, scan: Any, mtry: Any, regrow: Any) -> Correction:

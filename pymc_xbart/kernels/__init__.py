@@ -16,6 +16,13 @@ from pymc_xbart.kernels.full_sweep import (
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
+from pymc_xbart.kernels.one_tree import (
+    grow_successor,
+    join_trees,
+    redraw_successor,
+    split_forest,
+    tree_log_w,
+)
 from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
@@ -45,19 +52,24 @@ __all__ = [
     "draw_prior_forest",
     "encode",
     "forest_values",
+    "grow_successor",
+    "join_trees",
     "make_workspace",
     "no_side_draws",
     "proposal_log_density",
     "propose_forest",
+    "redraw_successor",
     "route_codes",
     "route_values",
     "rows_of_leaves",
     "shared_rows",
     "split_availability",
+    "split_forest",
     "stump_forest",
     "sum_of_trees",
     "sums_by_leaf",
     "sweep",
     "sweep_as_one",
     "transplant_forest",
+    "tree_log_w",
 ]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.columns import column_choice
+from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
@@ -118,7 +118,7 @@ def propose_forest(
     if is_backward:
         forest, leaf_of_row = _backward(forest), leaf_of_row[::-1]
     new_leaf = np.array(leaf_of_row)
-    there, new, info = _walk(
+    there, new, info = walk(
         *(forest, np.ascontiguousarray(leaf_of_row), forest, new_leaf, False, is_reversible),
         *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work, rng),
     )
@@ -190,7 +190,7 @@ def walk_density(
     work: Workspace,
 ) -> WalkDensity:
     """Evaluate the proposal of one forest from another, with g and h (n,) at the first."""
-    density, _, _ = _walk(
+    density, _, _ = walk(
         *(origin, np.ascontiguousarray(origin_leaf)),
         *(destination, np.ascontiguousarray(destination_leaf), True, False),
         *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work),
@@ -225,7 +225,7 @@ def _backward(forest: Forest) -> Forest:
 
 
 @kernel
-def _walk(
+def walk(
     origin,
     origin_leaf,
     destination,
@@ -254,7 +254,10 @@ def _walk(
     log_w = 0.0
     origin_log_w = 0.0
     for index in range(num_trees):
-        take_out(origin.value, origin.tree_start[index], origin_leaf[index], g, h)
+        start = origin.tree_start[index]
+        take_out(origin.value, start, origin_leaf[index], g, h)
+        if choice.is_per_tree:
+            draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)
         # A loop, so that building is compiled once. A given tree comes first, see `build_tree`.
         for is_origin in (True, False):

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.correction import Correction
+from pymc_xbart.forest.correction import MIN_REGROWN, Correction
 from pymc_xbart.forest.leaves import redraw_leaves
+from pymc_xbart.forest.nonquadratic import LogLikelihood, TreeSampler
 from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.kernels import (
+    ColumnChoice,
     Design,
     Forest,
     Prior,
@@ -167,17 +169,42 @@ class Ensemble:
             rng,
             is_corrected=correction.kind == "tree",
             num_regrown=correction.num_regrown(self.num_trees),
-            choice=column_choice(
-                self.design.num_codes.size,
-                correction.mtry,
-                is_per_tree=correction.mtry is not None,
-            ),
+            choice=self._choice(correction),
         )
         if correction.kind == "tree":
             forest = redraw_leaves(
                 forest, state.leaf_of_row, g_without_trees, h, prior.leaf_var, rng
             )
         return EnsembleState(forest, state.leaf_of_row), _report(info)
+
+    def sweep_nonquadratic(
+        self,
+        state: EnsembleState,
+        likelihood: LogLikelihood,
+        prior: Prior,
+        rng: np.random.Generator,
+        correction: Correction,
+    ) -> tuple[EnsembleState, SweepReport]:
+        """Replace the trees once, whatever the log-likelihood."""
+        choice = self._choice(correction)
+        sampler = TreeSampler(likelihood, self.design, prior, choice, self._work, rng)
+        f = self.values(state)
+        if correction.kind == "sweep":
+            forest, leaf_of_row, info = sampler.sweep_as_one(*state, f, scan=correction.scan)
+        else:
+            forest, leaf_of_row, info = sampler.sweep(
+                *(*state, f),
+                is_corrected=correction.kind == "tree",
+                num_regrown=correction.num_regrown(self.num_trees),
+            )
+        return EnsembleState(forest, leaf_of_row), _report(info)
+
+    def _choice(self, correction: Correction) -> ColumnChoice:
+        return column_choice(
+            self.design.num_codes.size,
+            correction.mtry,
+            is_per_tree=correction.mtry is not None,
+        )
 
 
 def _report(info: SweepInfo) -> SweepReport:
@@ -197,16 +224,31 @@ def describe(state: EnsembleState) -> SweepReport:
     return SweepReport(float(num_leaves.mean()), float(deepest.mean()), 0.0)
 
 
-def compile_kernels(correction: Correction) -> None:
-    """Compile what sampling needs, on a forest of one tree over two rows.
+def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
+    """Compile what sampling needs, on a forest of few trees over two rows.
 
     Worker processes that are forked later then find it compiled.
     """
     design = encode(np.array([[0.0], [1.0]]))
     prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
-    ensemble = Ensemble(design, prior, 0.0, 1)
+    ensemble = Ensemble(design, prior, 0.0, MIN_REGROWN + 1)  # so that one of them is not regrown
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
     for step in {Correction(), correction._replace(mtry=None)}:  # the first sweeps have none
-        state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), prior, rng, step)
+        if is_quadratic:
+            state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), prior, rng, step)
+        else:
+            state, _ = ensemble.sweep_nonquadratic(state, _Quadratic(), prior, rng, step)
     ensemble.values(state)
+
+
+class _Quadratic:
+    """Log-likelihood to compile kernels with."""
+
+    def gradient_curvature(
+        self, f: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return -f, np.ones(f.size)
+
+    def log_p(self, f: NDArray[np.float64]) -> float:
+        return -0.5 * float(f @ f)

@@ -1,22 +1,26 @@
 """What the rest of a model says about a forest: gradient and curvature, row by row (floor 2)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pymc.exceptions import SamplingError
+from pymc.logprob.utils import ParameterValueError
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.plugin.hyperparameters import Hyperparameters
-from pymc_xbart.plugin.probe import Problem, draw_probes, find_problem
+from pymc_xbart.plugin.probe import Kind, draw_probes, find_kind
 from pymc_xbart.plugin.random_variable import forest_inputs
 from pymc_xbart.plugin.second_order import (
     Point,
     SecondOrder,
+    Total,
     check_shapes,
     dependent_factors,
+    flatten,
 )
 
 ROUNDING = 1e-6  # curvatures this far below zero, relative to the largest, are zeros
@@ -42,6 +46,9 @@ class Likelihood:
     ----------
     depends : bool
         Whether anything in the model depends on the forest. If not, g and h are zero.
+    is_quadratic : bool
+        Whether it is a quadratic function of the forest's value, whatever the values of all other
+        variables, so that one evaluation of g and h says everything. Known after `check`.
     names : tuple of str
         Variables and potentials whose log-probability depends on it.
 
@@ -58,7 +65,9 @@ class Likelihood:
         self._model = model
         self._forest = rv.name
         self._mode = mode
+        self.is_quadratic = True
         self._function: SecondOrder | None = None
+        self._total: Total | None = None  # needed only where it is not quadratic
         if factors:
             value = model.rvs_to_values[rv]
             self._function = SecondOrder(model, value, list(factors.values()), mode)
@@ -97,11 +106,25 @@ class Likelihood:
         if lowest >= 0.0:
             return g, h
         if lowest < -ROUNDING * h.max():
-            raise SamplingError(self._negative(self.names))
+            raise SamplingError(self._rising(self.names))
         return g, np.maximum(h, 0.0)
 
+    def at(self, f: NDArray[Any], point: Point, row: int = 0) -> "Conditional":
+        """Log-probability as a function of one row of f. Parameters as for `gradient_curvature`."""
+        if self._function is None or self._total is None:
+            msg = "A quadratic log-probability is known by its gradient and curvature at one f."
+            raise RuntimeError(msg)
+        whole = np.array(f, dtype=self._function.dtype)
+        conditional = Conditional(
+            whole, row, self._function.diagonal_at(point, row, whole.shape), self._total.at(point)
+        )
+        here = flatten(whole)[row].astype(np.float64)
+        if not np.isfinite(conditional.log_p(here)):
+            raise SamplingError(self._impossible(whole, point))
+        return conditional
+
     def check(self, point: Point, rng: np.random.Generator) -> None:
-        """Refuse a log-probability that couples rows of the forest, or is not quadratic in it.
+        """Find out whether a log-probability is quadratic; refuse one that couples rows.
 
         Looks at random values of f and of the other variables, and costs some tens of evaluations.
 
@@ -134,15 +157,19 @@ class Likelihood:
         sigma, _ = Hyperparameters(self._model, rv, batch, self._mode)(point)
         mu = forest_inputs(rv).mu
         probes = draw_probes(self._function, f, mu, sigma.reshape(batch), point, rng)
-        problem = find_problem(self._function, probes)
-        if problem is None:
-            return
-        at_fault = [
-            name
-            for name, function in self._functions_by_name().items()
-            if find_problem(function, probes) is problem
-        ]
-        raise NotImplementedError(self._refusal(problem, at_fault or self.names))
+        kind = find_kind(self._function, probes)
+        if kind is Kind.SEPARABLE:
+            self.is_quadratic = False
+            value = self._model.rvs_to_values[rv]
+            factors = list(dependent_factors(self._model, rv).values())
+            self._total = Total(self._model, value, factors, self._mode)
+        elif kind is not Kind.QUADRATIC:
+            at_fault = [
+                name
+                for name, function in self._functions_by_name().items()
+                if find_kind(function, probes) is kind
+            ]
+            raise NotImplementedError(self._refusal(kind, at_fault or self.names))
 
     def _finite(
         self, function: SecondOrder, f: NDArray[Any], point: Point, row: int
@@ -164,8 +191,8 @@ class Likelihood:
             for name, factor in factors.items()
         }
 
-    def _refusal(self, problem: Problem, names: Any) -> str:
-        if problem is Problem.COUPLED:
+    def _refusal(self, kind: Kind, names: Any) -> str:
+        if kind is Kind.COUPLED:
             return (
                 f"The log-probability of {_listed(names)} ties rows of the forest {self._forest!r} "
                 "to each other: its matrix of second derivatives with respect to f is not "
@@ -173,14 +200,7 @@ class Likelihood:
                 "row of f enters by itself. Put what ties the rows into a variable of its own "
                 "instead, for instance f + u with u ~ MvNormal and independent noise around it."
             )
-        if problem is Problem.NOT_QUADRATIC:
-            return (
-                f"The log-probability of {_listed(names)} is not a quadratic function of the "
-                f"forest {self._forest!r}. The exact treatment of such likelihoods is not "
-                "available in this version: use a Normal likelihood with f in its mean, where "
-                "offsets, group effects, weights and multipliers are all welcome."
-            )
-        return self._negative(names)
+        return self._rising(names)
 
     def _misfit(self, f: NDArray[Any], error: Exception) -> str:
         cause = str(error).partition("\n")[0].rstrip(". ")
@@ -191,11 +211,21 @@ class Likelihood:
             "only."
         )
 
-    def _negative(self, names: Any) -> str:
+    def _rising(self, names: Any) -> str:
         return (
             f"The log-probability of {_listed(names)} curves upwards in the forest "
             f"{self._forest!r}: it grows without bound as f moves away, so that f has no posterior "
             "mean to sweep around. Check the sign of pm.Potential terms and of weights."
+        )
+
+    def _impossible(self, f: NDArray[Any], point: Point) -> str:
+        strange = [name for name, value in point.items() if not np.isfinite(value).all()]
+        where = "f is not finite" if not np.isfinite(f).all() else "f is where it is"
+        return (
+            f"The log-probability of {_listed(self.names)} is not finite while the forest "
+            f"{self._forest!r} is updated, where {where}"
+            + (f", and neither are the values of {_listed(strange)}" if strange else "")
+            + ". Check the priors and initial values of the variables beside f."
         )
 
     def _not_finite(
@@ -227,6 +257,57 @@ class Likelihood:
             "Check the data of these rows, and the priors and initial values of the variables "
             "beside f: a scale of zero, for instance, or one that is nearly zero, has this effect."
         )
+
+
+class Conditional:
+    """Log-probability as a function of one row of a forest, all else being as it is.
+
+    Parameters
+    ----------
+    f : ndarray of shape (n,) or (..., n)
+        Value of the forest; overwritten.
+    row : int
+        The one that varies.
+    diagonal, total : callable
+        Of the whole of f: gradient and curvature of that row, and the log-probability.
+    """
+
+    def __init__(
+        self,
+        f: NDArray[Any],
+        row: int,
+        diagonal: Callable[[NDArray[Any]], tuple[NDArray[np.float64], NDArray[np.float64]]],
+        total: Callable[[NDArray[Any]], float],
+    ) -> None:
+        self._f = f
+        self._row = flatten(f)[row]
+        self._diagonal = diagonal
+        self._total = total
+
+    def gradient_curvature(
+        self, f: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Evaluate d log p / d f and -d^2 log p / d f^2, (n,); zeros where they are of no use."""
+        self._row[:] = f
+        with np.errstate(all="ignore"):
+            try:
+                g, h = self._diagonal(self._f)
+            except ParameterValueError:
+                return np.zeros(f.size), np.zeros(f.size)
+        usable = _is_usable(g) & _is_usable(h)
+        if usable.all():
+            return g, h
+        return np.where(usable, g, 0.0), np.where(usable, h, 0.0)
+
+    def log_p(self, f: NDArray[np.float64]) -> float:
+        """Evaluate log p up to a constant; -inf where f is impossible."""
+        self._row[:] = f
+        with np.errstate(all="ignore"):
+            try:
+                total = self._total(self._f)
+            except ParameterValueError:
+                return -np.inf
+        return total if total < np.inf else -np.inf
 
 
 def _is_usable(x: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -1,39 +1,45 @@
-"""Is a log-probability of the kind that a sweep can handle? Tried out at random points (floor 2).
+"""What kind of log-probability a sweep has to deal with, tried out at random points (floor 2).
 
 Sums over the rows of a leaf are all that a tree sees, which is right if the second derivatives H in
-the rows of one forest are diagonal; and one evaluation of (g, h) serves a whole sweep, which is
-right if the log-probability is quadratic in f. For a random vector v both show, almost surely, in a
-few products:
+the rows of one forest are diagonal; and one evaluation of (g, h) serves a whole sweep if the
+log-probability is quadratic in f. For a random vector v both show, almost surely, in a few
+products:
 
     diagonal     H v = (H 1) * v
     quadratic    h(f + d) = h(f)  and  g(f + d) = g(f) - h(f) * d
 
-The last one is needed too: an absolute error has h = 0 everywhere and is no quadratic.
+The last one is needed too: an absolute error has h = 0 everywhere and is no quadratic. Graphs say
+more of quadratics than points can, see `second_order`; a forest's log-probability is taken for one
+if both agree.
 """
 
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pymc.logprob.utils import ParameterValueError
 
 from pymc_xbart.plugin.second_order import Point, SecondOrder, flatten
 
 NUM_POINTS = 3  # values of the other variables: those of the model's point, and two more
-# Spread of the probes of f, in prior standard deviations: where f will be, and far enough out to
-# meet the kinks and tails of a log-probability that is nearly quadratic there.
-SPREADS = (1.0, 10.0)
+# Spread of the probes of f, in prior standard deviations: where f will be, far enough out to meet
+# the kinks and tails of a log-probability that is nearly quadratic there, and so close that it is
+# finite.
+SPREADS = (1.0, 10.0, 0.01)
 # Steps from the model's point in unconstrained space, where most variables have a scale of about 1.
 # Small ones serve if the log-probability is not finite after a large one.
 OTHER_STEPS = (1.0, 0.1, 0.01)
 
 
-class Problem(Enum):
-    """What a log-probability can have against a sweep."""
+class Kind(Enum):
+    """Kinds of log-probability, as a function of one row of a forest."""
 
+    QUADRATIC = "quadratic"
+    SEPARABLE = "separable"  # a sum over rows
     COUPLED = "coupled"  # second derivatives are not diagonal
-    NOT_QUADRATIC = "not quadratic"
-    NEGATIVE = "negative"  # curves upwards: no maximum in f
+    RISING = "rising"  # quadratic, and curves upwards: no maximum in f
 
 
 class Probe(NamedTuple):
@@ -97,45 +103,48 @@ def _other_point(
         for name, dtype in function.other_dtypes.items():
             if dtype.kind == "f":  # whole numbers have no neighbours that are surely possible
                 moved[name] = point[name] + step * rng.standard_normal(np.shape(point[name]))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), suppress(ParameterValueError):
             g, h = function(f, np.ones(f.shape), moved)
-        if np.isfinite(g).all() and np.isfinite(h).all():
-            return [moved]
+            if np.isfinite(g).all() and np.isfinite(h).all():
+                return [moved]
     return []
 
 
-def find_problem(function: SecondOrder, probes: list[Probe]) -> Problem | None:
-    """First problem that shows at one of the probes."""
+def find_kind(function: SecondOrder, probes: list[Probe]) -> Kind:
+    """What the probes show of a log-probability: the worst, if they differ."""
     tolerance = float(np.sqrt(np.finfo(function.dtype).eps))
     with np.errstate(all="ignore"):
-        for probe in probes:
-            problem = _problem_at(function, probe, tolerance)
-            if problem is not None:
-                return problem
-    return None
+        kinds = {_kind_at(function, probe, tolerance) for probe in probes}
+    if Kind.COUPLED in kinds:
+        return Kind.COUPLED
+    if Kind.SEPARABLE in kinds or not function.is_quadratic:
+        return Kind.SEPARABLE
+    return Kind.RISING if Kind.RISING in kinds else Kind.QUADRATIC
 
 
-def _problem_at(function: SecondOrder, probe: Probe, tolerance: float) -> Problem | None:
-    g, h = function.diagonal(probe.f, probe.row, probe.point)
-    moved_g, moved_h = function.diagonal(probe.moved, probe.row, probe.point)
-    hv = flatten(function(probe.f, probe.direction, probe.point)[1])[probe.row]
+def _kind_at(function: SecondOrder, probe: Probe, tolerance: float) -> Kind:
+    try:
+        g, h = function.diagonal(probe.f, probe.row, probe.point)
+        moved_g, moved_h = function.diagonal(probe.moved, probe.row, probe.point)
+        hv = flatten(function(probe.f, probe.direction, probe.point)[1])[probe.row]
+    except ParameterValueError:  # f is not possible there, so that nothing can be said
+        return Kind.SEPARABLE
     step = flatten(probe.moved - probe.f)[probe.row]
-    # A quadratic is finite wherever f is.
-    if not all(np.isfinite(x).all() for x in (g, h, moved_g, moved_h, hv)):
-        return Problem.NOT_QUADRATIC
     h_size = np.abs(h).max()
     if _exceeds(hv - h * flatten(probe.direction)[probe.row], tolerance * h_size):
-        return Problem.COUPLED
+        return Kind.COUPLED
+    # A quadratic is finite wherever f is.
+    if not all(np.isfinite(x).all() for x in (g, h, moved_g, moved_h)):
+        return Kind.SEPARABLE
     if _exceeds(moved_h - h, tolerance * h_size):
-        return Problem.NOT_QUADRATIC
+        return Kind.SEPARABLE
     # g may be a small difference of large terms, and has lost digits then
     g_size = max(np.abs(g).max(), np.abs(moved_g).max(), np.abs(h * step).max())
     if _exceeds(moved_g - g + h * step, 100 * tolerance * g_size):
-        return Problem.NOT_QUADRATIC
-    if h.min() < -tolerance * h_size:
-        return Problem.NEGATIVE
-    return None
+        return Kind.SEPARABLE
+    return Kind.RISING if h.min() < -tolerance * h_size else Kind.QUADRATIC
 
 
 def _exceeds(difference: NDArray[np.float64], bound: float) -> bool:
-    return bool(np.abs(difference).max() > bound)
+    """Whether some entry does; where a number is missing, nothing is known."""
+    return bool(np.any(np.abs(difference) > bound))

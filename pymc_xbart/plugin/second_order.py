@@ -7,11 +7,13 @@
    interval of c.
 3. Differentiate their sum, g, and then the sum of g * v, which gives the second derivatives times
    v.
+4. See from the graphs of both whether the sum is a quadratic function of the forest's value.
 
 All other variables stay plain inputs of the compiled function, so that nothing is shared and it
 pickles.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
@@ -24,10 +26,16 @@ from pymc.pytensorf import compile as compile_pytensor
 from pymc.pytensorf import rewrite_pregrad, rvs_in_graph
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Variable
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.scalar.basic import Sign
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
 Point = dict[str, NDArray[Any]]
+
+# What brings a graph to its simplest form, without fusing its nodes.
+REWRITES = ("canonicalize", "stabilize", "specialize")
 
 
 def dependent_factors(model: Model, rv: Variable) -> dict[str, TensorVariable]:
@@ -92,6 +100,12 @@ class SecondOrder:
         At least one, each depending on `value`.
     mode : optional
         PyTensor mode to compile in.
+
+    Attributes
+    ----------
+    is_quadratic : bool
+        Whether the graphs say that the second derivatives do not depend on the forest's value,
+        whatever the values of all other variables, and that the first ones have no jumps.
     """
 
     def __init__(
@@ -102,6 +116,7 @@ class SecondOrder:
         v = value.type("direction")
         # Factors linear in f have a gradient that f has dropped out of: their curvature is zero.
         hv = -_gradient((g * v).sum(), value)
+        self.is_quadratic = _is_quadratic(g, hv, value)
         needed = set(ancestors([g, hv]))
         others = [x for x in model.value_vars if x is not value and x in needed]
         with model:  # compiles as the model wishes: `check_bounds`
@@ -128,7 +143,21 @@ class SecondOrder:
             np.asarray(direction, dtype=self.dtype, order="C"),
             *(np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()),
         )
-        return np.asarray(g, dtype=np.float64), np.asarray(hv, dtype=np.float64)
+        return _as_double(g), _as_double(hv)
+
+    def diagonal_at(
+        self, point: Point, row: int, shape: tuple[int, ...]
+    ) -> Callable[[NDArray[Any]], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """`diagonal` as a function of f, of that shape, alone: fast where there are many."""
+        others = [np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()]
+        direction = np.zeros(shape, dtype=self.dtype)
+        flatten(direction)[row] = 1.0
+
+        def diagonal(f: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            g, h = self._function(np.asarray(f, dtype=self.dtype, order="C"), direction, *others)
+            return _as_double(flatten(g)[row]), _as_double(flatten(h)[row])
+
+        return diagonal
 
     def diagonal(
         self, f: NDArray[Any], row: int, point: Point
@@ -144,9 +173,76 @@ class SecondOrder:
         return flatten(g)[row], flatten(h)[row]
 
 
+class Total:
+    """Compiled sum of factors, in double precision. Parameters are those of `SecondOrder`."""
+
+    def __init__(
+        self, model: Model, value: Variable, factors: list[TensorVariable], mode: Any = None
+    ) -> None:
+        total = pt.add(0.0, *[_sum(factor.astype("float64")) for factor in factors])
+        needed = set(ancestors([total]))
+        others = [x for x in model.value_vars if x is not value and x in needed]
+        with model:
+            self._function = compile_pytensor(
+                [value, *others], total, mode=mode, on_unused_input="ignore"
+            )
+        self._function.trust_input = True
+        self.dtype = np.dtype(value.type.dtype)
+        self.other_dtypes = {x.name: np.dtype(x.type.dtype) for x in others}
+
+    def at(self, point: Point) -> Callable[[NDArray[Any]], float]:
+        """Total as a function of the forest's value, all else being as it is."""
+        others = [np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()]
+
+        def total(f: NDArray[Any]) -> float:
+            return float(self._function(np.asarray(f, dtype=self.dtype, order="C"), *others))
+
+        return total
+
+
 def flatten(f: NDArray[Any]) -> NDArray[Any]:
     """View of a forest's value as (number of forests, n)."""
     return f.reshape(-1, f.shape[-1])
+
+
+def _as_double(x: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(x, dtype=np.float64)
+
+
+def _is_quadratic(g: Variable, hv: Variable, value: Variable) -> bool:
+    """Whether (rewritten) graphs of derivatives are those of a quadratic function of `value`.
+
+    Says no where rewriting fails to see it.
+    """
+    g, hv = cast(list[Variable], rewrite_graph([g, hv], include=REWRITES))
+    return value not in _numeric_ancestors(hv) and not any(
+        _may_jump(x) for x in _on_the_way(g, value)
+    )
+
+
+def _numeric_ancestors(variable: Variable) -> set[Variable]:
+    """Ancestors whose values count, not their shapes alone."""
+    found: set[Variable] = set()
+    stack = [variable]
+    while stack:
+        x = stack.pop()
+        if x in found:
+            continue
+        found.add(x)
+        if x.owner is not None and not isinstance(x.owner.op, Shape | Shape_i):
+            stack.extend(x.owner.inputs)
+    return found
+
+
+def _on_the_way(variable: Variable, value: Variable) -> set[Variable]:
+    """Variables between `value` and `variable`."""
+    return {x for x in _numeric_ancestors(variable) if value in _numeric_ancestors(x)} - {value}
+
+
+def _may_jump(variable: Variable) -> bool:
+    """Whether a variable is the outcome of an operation that is not continuous."""
+    op = getattr(variable.owner.op, "scalar_op", None)
+    return isinstance(op, Sign) or np.dtype(variable.type.dtype).kind != "f"
 
 
 def _gradient(scalar: TensorVariable, value: Variable) -> TensorVariable:

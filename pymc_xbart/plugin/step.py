@@ -77,7 +77,7 @@ class XBARTStep(BlockedStep):
         Of "tree" and "none": about how many columns are considered for a tree, beside those that it
         splits on already; all of them by default. Exactness is not touched by it.
     regrow : float, default 0.2
-        Of "tree": share of the trees, drawn anew for each sweep and at least one, that are grown
+        Of "tree": share of the trees, drawn anew for each sweep and at least five, that are grown
         from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a
         fraction of the time; with 1, all trees are grown from the root.
     store_trees : bool, default True
@@ -107,7 +107,7 @@ class XBARTStep(BlockedStep):
     TypeError
         If a variable is no forest.
     NotImplementedError
-        If the log-probability couples rows of one forest, or is not quadratic in it.
+        If the log-probability couples rows of one forest, or grows without bound with f.
     ValueError
         If an option is out of range, or data has another number of rows than X.
     pymc.exceptions.SamplingError
@@ -194,7 +194,8 @@ class XBARTStep(BlockedStep):
                 trees_name(target.name): (object, []) for target in self._targets
             }
         self.stats_dtypes = [{stat: dtype for stat, (dtype, _) in self.stats_dtypes_shapes.items()}]
-        compile_kernels(self.correction)
+        for is_quadratic in {target.likelihood.is_quadratic for target in self._targets}:
+            compile_kernels(self.correction, is_quadratic=is_quadratic)
 
     def step(
         self, point: dict[str, NDArray[Any]]
@@ -281,8 +282,13 @@ class XBARTStep(BlockedStep):
             reports = []
             for k, ensemble in enumerate(target.ensembles):
                 f = rows.reshape(value.shape)
-                g, h = target.likelihood.gradient_curvature(f, point, row=k)
-                states[k], report = ensemble.sweep(states[k], g, h, priors[k], self.rng, correction)
+                how = priors[k], self.rng, correction
+                if target.likelihood.is_quadratic:
+                    g, h = target.likelihood.gradient_curvature(f, point, row=k)
+                    states[k], report = ensemble.sweep(states[k], g, h, *how)
+                else:
+                    likelihood = target.likelihood.at(f, point, row=k)
+                    states[k], report = ensemble.sweep_nonquadratic(states[k], likelihood, *how)
                 rows[k] = ensemble.values(states[k])
                 reports.append(report)
         self.forests[target.name] = states

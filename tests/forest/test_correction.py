@@ -21,9 +21,9 @@ def test_a_scan_is_of_whole_sweeps():
 
 
 @pytest.mark.parametrize(
-    ("num_trees", "regrow", "expected"), [(50, 0.1, 5), (50, 1.0, 50), (3, 0.1, 1), (1, 0.01, 1)]
+    ("num_trees", "regrow", "expected"), [(50, 0.2, 10), (50, 1.0, 50), (50, 0.01, 5), (3, 0.1, 3)]
 )
-def test_a_share_of_the_trees_is_regrown_and_at_least_one(num_trees, regrow, expected):
+def test_a_share_of_the_trees_is_regrown_and_at_least_five(num_trees, regrow, expected):
     assert check_correction("tree", "paper", None, regrow).num_regrown(num_trees) == expected
 
 

@@ -163,15 +163,15 @@ def test_a_draw_is_the_mean_plus_the_leaf_values_of_its_trees(rng):
 
 def test_attributes_describe_the_sweeps(rng):
     X, y = small_data(rng)
-    model = small(correction="tree").fit(X, y)
+    model = small(correction="tree", num_trees=8).fit(X, y)
     assert (len(model.forests_), len(model.cut_values_)) == (8, 8)
     assert model.noise_sd_.shape == (12,)
     assert (model.noise_sd_ > 0).all()
-    assert model.num_leaves_.shape == model.accepted_.shape == (12, 5)
+    assert model.num_leaves_.shape == model.accepted_.shape == (12, 8)
     assert model.split_counts_.shape == (8, 4)
     # A split adds a leaf.
-    np.testing.assert_array_equal(model.split_counts_.sum(1), model.num_leaves_[4:].sum(1) - 5)
-    assert model.regrown_.sum(1).tolist() == [5, 5] + 10 * [1]  # the first ones are uncorrected
+    np.testing.assert_array_equal(model.split_counts_.sum(1), model.num_leaves_[4:].sum(1) - 8)
+    assert model.regrown_.sum(1).tolist() == [8, 8] + 10 * [5]  # the first ones are uncorrected
     assert (model.accepted_ <= model.regrown_).all()
     assert 0 < model.accepted_[model.regrown_].mean() < 1
     assert small().fit(X, y).accepted_.all()

@@ -286,6 +286,11 @@ NOT_QUADRATIC = {
     ),
     # quadratic at the model's own point, where b is zero
     "elsewhere": lambda f: pm.Normal("y", f + pm.Normal("b") * f**2, 1.0, observed=Y),
+    # quadratic wherever random points are likely to be
+    "far-away": lambda f: pm.Normal(
+        "y", pt.switch(pm.Normal("b") > 1e3, pt.exp(f), f), 1.0, observed=Y
+    ),
+    "two-sided": lambda f: pm.Potential("y", -pt.switch(f > 1e6, 3.0, 1.0) * f),
 }
 
 
@@ -298,12 +303,11 @@ def test_coupled_rows_are_refused_by_name(case, rng):
 
 
 @pytest.mark.parametrize("case", NOT_QUADRATIC)
-def test_likelihoods_that_are_not_quadratic_are_refused_by_name(case, rng):
+def test_likelihoods_that_are_not_quadratic_are_recognised(case, rng):
     model = build(lambda f: (independent(f), NOT_QUADRATIC[case](f)))
     likelihood = Likelihood(model, model["f"], mode="FAST_COMPILE")
-    message = "^The log-probability of 'y' is not a quadratic function of the forest 'f'"
-    with pytest.raises(NotImplementedError, match=message):
-        likelihood.check(model.initial_point(), rng)
+    likelihood.check(model.initial_point(), rng)
+    assert not likelihood.is_quadratic
 
 
 @pytest.mark.parametrize(
@@ -315,12 +319,25 @@ def test_likelihoods_that_are_not_quadratic_are_refused_by_name(case, rng):
         lambda f: pm.Normal("y", 1e-4 * f, 1e-4, observed=1e-4 * Y),
         lambda f: pm.Normal("y", f + pm.Uniform("c", shape=N), pm.Gamma("s", 2, 2), observed=Y),
         lambda f: pm.Normal("y", f, pm.Bernoulli("hot", 0.5, shape=N) + 1.0, observed=Y),
+        lambda f: pm.Normal("y", f, tau=pm.Gamma("t", 2, 2), observed=pm.Data("d", Y)),
+        lambda f: pm.Normal("y", f, pm.math.exp(pm.Normal("log_s", shape=N)), observed=Y),
+        lambda f: pm.Normal("y", pm.Normal("c", f, 1.0, shape=N), 1.0, observed=Y),
+        lambda f: pm.LogNormal("y", f, pm.HalfNormal("s"), observed=np.exp(Y)),
+        lambda f: pm.Potential("y", -((f - Y) ** 2).mean()),
+        lambda f: pm.CustomDist("y", f, logp=lambda v, f: -((v - f) ** 2), observed=Y),
+        lambda f: pm.Normal("y", f[np.argsort(Y)] * pm.Normal("b") + 1.0, 1.0, observed=Y),
+        lambda f: pm.Normal("y", pt.dot(np.diag(WEIGHT), f), 1.0, observed=Y),
     ],
-    ids=["diagonal", "far", "unequal", "small", "constrained", "discrete"],
+    ids=[
+        *("diagonal", "far", "unequal", "small", "constrained", "discrete", "precision", "log-sd"),
+        *("latent", "lognormal", "potential", "custom", "index", "product"),
+    ],
 )
-def test_quadratic_likelihoods_pass(rest, rng):
+def test_quadratic_likelihoods_are_recognised(rest, rng):
     model = build(rest)
-    Likelihood(model, model["f"], mode="FAST_COMPILE").check(model.initial_point(), rng)
+    likelihood = Likelihood(model, model["f"], mode="FAST_COMPILE")
+    likelihood.check(model.initial_point(), rng)
+    assert likelihood.is_quadratic
 
 
 def test_log_probability_without_bound_is_refused(rng):

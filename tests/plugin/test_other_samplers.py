@@ -113,9 +113,9 @@ REFUSED = {
         lambda f: pm.MvNormal("y", f, np.eye(N) + 0.2, observed=Y),
         "'y' ties rows of the forest 'f' to each other.*f \\+ u with u ~ MvNormal",
     ),
-    "not quadratic": (
-        lambda f: pm.Bernoulli("pass", logit_p=f, observed=Y > 0),
-        "'pass' is not a quadratic function of the forest 'f'",
+    "without bound": (
+        lambda f: pm.Potential("boom", (f**2).sum()),
+        "'boom' curves upwards in the forest 'f'",
     ),
 }
 

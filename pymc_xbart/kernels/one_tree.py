@@ -1,0 +1,146 @@
+"""Successors of one tree that somebody else is to accept (floor 0: NumPy and Numba only).
+
+Under a log-likelihood that is not quadratic, (g, h) describe it near one f only. They then serve to
+propose a tree, and whoever knows the log-likelihood decides on it. What that takes is how likely
+the trees are to be proposed: with e the evidences of a tree's leaves under (g, h),
+
+    growing from the root    proposes T with probability  prior(T) exp(sum of e) / w(T)
+    redrawing splits         leads from T to T' as often as back, in a forest with the posterior
+                             prior(T) exp(sum of e)
+
+so that log w(T) - sum of e is prior over proposal, up to a constant, with log w = 0 for the latter.
+"""
+
+import math
+
+import numpy as np
+
+from pymc_xbart.kernels.columns import ColumnChoice, column_choice
+from pymc_xbart.kernels.full_sweep import walk
+from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior
+from pymc_xbart.kernels.sweep import sweep, trim
+
+
+def grow_successor(
+    tree: Forest,
+    leaf_of_row: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    design: Design,
+    prior: Prior,
+    work: Workspace,
+    rng: np.random.Generator,
+    *,
+    choice: ColumnChoice | None = None,
+    evaluates: bool = True,
+) -> tuple[Forest, np.ndarray, float, float]:
+    """Grow a tree from the root.
+
+    Parameters
+    ----------
+    tree : Forest
+        Of the one tree that may be replaced.
+    leaf_of_row : ndarray of shape (1, n), int32
+    g, h : ndarray of shape (n,)
+        d log p / d f and -d^2 log p / d f^2 >= 0, or what stands in for it, without the tree.
+    design, prior, work, rng
+        As for `sweep`.
+    choice : ColumnChoice, optional
+        The same for all nodes of a tree; all columns by default.
+    evaluates : bool, default True
+        Whether w of the tree that may be replaced is asked for.
+
+    Returns
+    -------
+    successor : Forest
+    leaf_of_row : ndarray of shape (1, n), int32
+    log_w : float
+        Of the successor.
+    current_log_w : float
+        Of the tree that it may replace; 0 if not asked for.
+    """
+    if choice is None:
+        choice = column_choice(design.num_codes.size)
+    new_leaf = np.empty_like(leaf_of_row)
+    density, successor, _ = walk(
+        *(_without_values(tree), leaf_of_row, tree, new_leaf, False, evaluates),
+        *(g.copy(), h, design, prior, choice, work, rng),
+    )
+    log_w, current_log_w = density.log_w, density.origin_log_w
+    if choice.is_per_tree:
+        # The columns that a tree splits on are considered for certain.
+        log_share = math.log(choice.mtry / design.num_codes.size)
+        log_w -= _num_columns_used(successor) * log_share
+        current_log_w -= _num_columns_used(tree) * log_share
+    return trim(successor), new_leaf, log_w, current_log_w
+
+
+def tree_log_w(
+    tree: Forest,
+    leaf_of_row: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    design: Design,
+    prior: Prior,
+    work: Workspace,
+) -> float:
+    """Evaluate log w of a tree that might have been grown, see `grow_successor`."""
+    tree = _without_values(tree)
+    density, _, _ = walk(
+        *(tree, leaf_of_row, tree, leaf_of_row, True, False),
+        *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work),
+        np.random.default_rng(0),  # nothing is left to chance on a given way
+    )
+    return float(density.log_w)
+
+
+def redraw_successor(
+    tree: Forest,
+    leaf_of_row: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    design: Design,
+    prior: Prior,
+    work: Workspace,
+    rng: np.random.Generator,
+    *,
+    choice: ColumnChoice | None = None,
+) -> tuple[Forest, np.ndarray]:
+    """Redraw some splits of a tree. Parameters and first results are those of `grow_successor`."""
+    new_leaf = leaf_of_row.copy()
+    successor, _ = sweep(
+        *(_without_values(tree), new_leaf, g, h, design, prior, work, rng),
+        is_corrected=True,
+        num_regrown=0,
+        choice=choice,
+    )
+    return successor, new_leaf
+
+
+def split_forest(forest: Forest) -> list[Forest]:
+    """Each tree of a forest as a forest of its own."""
+    bounds = zip(forest.tree_start[:-1], forest.tree_start[1:], strict=True)
+    return [
+        Forest(np.array([0, stop - start]), *(array[start:stop] for array in forest[1:]))
+        for start, stop in bounds
+    ]
+
+
+def join_trees(trees: list[Forest]) -> Forest:
+    """Forest of some trees, each given as a forest of its own."""
+    sizes = [tree.column.size for tree in trees]
+    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    columns = zip(*(tree[1:] for tree in trees), strict=True)
+    return Forest(tree_start, *(np.concatenate(arrays) for arrays in columns))
+
+
+def _without_values(tree: Forest) -> Forest:
+    """The same tree with leaf values of 0, so that (g, h) without the tree are those with it."""
+    return tree._replace(value=np.zeros(tree.value.size))
+
+
+def _num_columns_used(tree: Forest) -> int:
+    """How many different columns a tree splits on."""
+    used = tree.column[: tree.tree_start[-1]]
+    return int(np.unique(used[used != NO_COLUMN]).size)
