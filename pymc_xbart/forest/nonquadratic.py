@@ -9,8 +9,9 @@ tree, T' and t' are accepted with probability min(1, a(T', t') / a(T, t)),
 
 where q(T) is how likely the kernels are to propose T, and q(t_k) = N(m_k, s_k^2), the density that
 leaf values are drawn from, comes from some steps of Newton's method in each leaf. Both depend on f
-without the tree and on nothing else in T, so that the way back meets the same ones. Then all leaf
-values of the tree, the new or the old one, are drawn once more, in a step of their own.
+without the tree and on nothing else in T, so that the way back meets the same ones. Where trees
+are grown from the root, which is refused more often than redrawing a split or two, all leaf values
+of the tree, the new or the old one, are then drawn once more, in a step of their own.
 
 He, Yalov & Hahn (2019) have Normal likelihoods only. With one, m_k and s_k^2 would be exact, and
 the ratio that of `kernels.regrow`.
@@ -31,6 +32,7 @@ from pymc_xbart.kernels import (
     describe_forest,
     grow_successor,
     join_trees,
+    leaf_sums,
     redraw_successor,
     split_forest,
     tree_log_w,
@@ -42,7 +44,7 @@ NEWTON_STEPS = 3
 # In prior standard deviations of a leaf value. Longer steps lead astray where a log-likelihood is
 # flat on one side and steep on the other, as that of counts is far below them.
 MAX_STEP = 2.0
-CLOSE_ENOUGH = 0.1  # a step of so many standard deviations of the leaf value is the last one
+CLOSE_ENOUGH = 0.25  # a step of so many standard deviations of the leaf value is the last one
 # A curvature below this share of the squared gradient says nothing, and rounding may have left it.
 NO_CURVATURE = 1e-8
 # Share of the trees grown from the root that are drawn from their prior. Proposals that are
@@ -221,7 +223,7 @@ class TreeSampler:
     def _update(
         self, tree: Tree, without: Array, log_p: float, is_regrown: bool
     ) -> tuple[Tree, float, bool]:
-        """Propose another tree, then other leaf values. `log_p` is that of the current f."""
+        """Propose another tree, then maybe other values. `log_p` is that of the current f."""
         if is_regrown and self._rng.random() < FROM_PRIOR:
             g, h = np.zeros_like(without), np.zeros_like(without)
         else:
@@ -230,7 +232,9 @@ class TreeSampler:
         proposal = propose(tree, g, h)
         laws = self._leaf_laws(tree, g, h, without)
         weight = log_p + self._leaf_weight(tree, laws)
-        new_laws = self._leaf_laws(proposal.tree, g, h, without)
+        new_laws = laws
+        if not _is_same_structure(tree, proposal.tree):
+            new_laws = self._leaf_laws(proposal.tree, g, h, without)
         new = self._with_values(proposal.tree, self._draw(proposal.tree, new_laws))
         new_log_p = self._likelihood.log_p(without + new.values)
         new_weight = new_log_p + self._leaf_weight(new, new_laws)
@@ -238,7 +242,8 @@ class TreeSampler:
         is_accepted = bool(np.log(self._rng.random()) < log_ratio)
         if is_accepted:
             tree, laws, log_p, weight = new, new_laws, new_log_p, new_weight
-        tree, log_p = self._redraw_values(tree, laws, without, log_p, weight)
+        if is_regrown:
+            tree, log_p = self._redraw_values(tree, laws, without, log_p, weight)
         return tree, log_p, is_accepted
 
     def _redraw_values(
@@ -281,14 +286,14 @@ class TreeSampler:
         v = self._leaf_var
         leaf, size = tree.leaf[0], tree.nodes.value.size
         longest = MAX_STEP * np.sqrt(v)
-        sum_g, sum_h = _sums(leaf, g, h, size)
+        sum_g, sum_h = leaf_sums(leaf, g, h, size)
         var = v / (1.0 + v * sum_h)
         evidence = 0.5 * float(np.sum(var * sum_g * sum_g + np.log(var / v)))
         mean = np.clip(var * sum_g, -longest, longest)
         if not (sum_g.any() or sum_h.any()):
             return LeafLaws(mean, var, evidence)
         for _ in range(NEWTON_STEPS):
-            sum_g, sum_h = _sums(leaf, *self._describe(without + mean[leaf]), size)
+            sum_g, sum_h = leaf_sums(leaf, *self._describe(without + mean[leaf]), size)
             var = v / (1.0 + v * sum_h)
             step = var * (sum_g - mean / v)
             mean = mean + np.clip(step, -longest, longest)
@@ -315,9 +320,10 @@ class TreeSampler:
         return tree._replace(nodes=tree.nodes._replace(value=value))
 
 
-def _sums(leaf: NDArray[np.int32], g: Array, h: Array, size: int) -> tuple[Array, Array]:
-    """Sums of g and h over the rows of each leaf, (nodes,) each; 0 at splits."""
-    return np.bincount(leaf, g, size), np.bincount(leaf, h, size)
+def _is_same_structure(one: Tree, other: Tree) -> bool:
+    """Whether two trees have the same splits, node by node."""
+    pairs = zip(one.nodes[1:4], other.nodes[1:4], strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def _split(forest: Forest, leaf_of_row: NDArray[np.int32]) -> list[Tree]:

@@ -19,6 +19,7 @@ from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.one_tree import (
     grow_successor,
     join_trees,
+    leaf_sums,
     redraw_successor,
     split_forest,
     tree_log_w,
@@ -54,6 +55,7 @@ __all__ = [
     "forest_values",
     "grow_successor",
     "join_trees",
+    "leaf_sums",
     "make_workspace",
     "no_side_draws",
     "proposal_log_density",

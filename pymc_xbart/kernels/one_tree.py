@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
+from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.full_sweep import walk
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior
@@ -116,6 +117,24 @@ def redraw_successor(
         choice=choice,
     )
     return successor, new_leaf
+
+
+def leaf_sums(
+    leaf: np.ndarray, g: np.ndarray, h: np.ndarray, num_nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of g and h (n,) over the rows of each leaf of a tree, (num_nodes,) each; 0 at splits."""
+    sums = np.zeros((2, num_nodes))
+    _add_by_leaf(leaf, g, h, sums)
+    return sums[0], sums[1]
+
+
+@kernel
+def _add_by_leaf(leaf, g, h, sums):
+    """See `leaf_sums`; `sums` is added to."""
+    for i in range(leaf.size):
+        node = leaf[i]
+        sums[0, node] += g[i]
+        sums[1, node] += h[i]
 
 
 def split_forest(forest: Forest) -> list[Forest]:

@@ -42,6 +42,17 @@ def model():
     return make_model()
 
 
+def make_model_of_counts():
+    """Two forests beside NUTS, under a log-probability that is quadratic in neither."""
+    with pm.Model() as model:
+        level = pm.Normal("level", 0.0, 1.0)
+        f = XBARTForest("f", X, sigma=pm.HalfNormal("scale", 1.0), num_trees=6)
+        g = XBARTForest("g", X[:10], sigma=0.5, num_trees=6)
+        rate = pm.math.exp(level + f + g[np.arange(N) % 10])
+        pm.NegativeBinomial("y", mu=rate, alpha=2.0, observed=np.arange(N) % 4)
+    return model
+
+
 @pytest.fixture(scope="module")
 def idata(model):
     return sample_plainly(model, chains=2, draws=5)
@@ -83,6 +94,15 @@ START_METHODS = [
     )
     for method in ("fork", "spawn", "forkserver")
 ]
+
+
+@pytest.mark.parametrize("method", START_METHODS)
+def test_forests_of_counts_beside_nuts_sample_in_other_processes(method):
+    run = sample_plainly(make_model_of_counts(), chains=2, draws=5, cores=2, mp_ctx=method)
+    for name in ("f", "g", "level", "scale"):
+        first, second = run["posterior"][name].to_numpy()
+        assert np.isfinite(first).all()
+        assert (first != second).any()
 
 
 @on_linux
