@@ -285,14 +285,18 @@ def save_figure(forest: Fit, linear: Fit, pupils: Pupils, title: str, path: Path
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Options; small numbers of draws make a quick check."""
+    """Options; `--fast` is for a quick check that all of it runs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=500, help="kept draws of each chain")
     parser.add_argument("--tune", type=int, default=500, help="tuning draws of each chain")
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1, help="of the hold-out and of the sampler")
     parser.add_argument("--figure", type=Path, default=FIGURE, help="where to save the figure")
-    return parser.parse_args()
+    parser.add_argument("--fast", action="store_true", help="two chains of 30 draws")
+    args = parser.parse_args()
+    if args.fast:
+        args.draws, args.tune, args.chains = 30, 30, 2
+    return args
 
 
 def main() -> None:
