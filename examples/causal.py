@@ -246,9 +246,10 @@ def plot_moderator(ax, study: Study, effects: Effects, name: str) -> None:
     """Draw the effect averaged over groups of people with similar values of one column."""
     column = study.X[name].to_numpy()
     mean, _ = mean_and_interval(effects.tau)
-    # People with equal values stay in one group, so that columns with few values are drawn right.
-    edges = np.unique(np.quantile(column, np.linspace(0, 1, 11)))
-    group = np.searchsorted(edges[1:-1], column, side="left")
+    # A column of few values has a group for each, any other one ten of about equal size.
+    values = np.unique(column)
+    edges = values if len(values) <= 10 else np.quantile(column, np.linspace(0.1, 1, 10))
+    group = np.searchsorted(edges, column, side="left")
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     average = xr.concat([effects.tau.isel(person=m).mean("person") for m in members], "group")
     centre, (low, high) = mean_and_interval(average)

@@ -119,10 +119,9 @@ def sample(data: Interviews, mean: Callable[[Interviews], TensorVariable], **sam
     """Sample one of the two models."""
     start = time.perf_counter()
     with visits_model(data, mean) as model:
-        # PyMC starts at a = 0, where a small s_a is a trap for hundreds of persons.
-        spread = np.random.default_rng(sampling["random_seed"]).normal(size=len(data.person_ids))
-        # It would check R-hat of all rows of f and all persons; a few scalars are printed below.
-        idata = pm.sample(compute_convergence_checks=False, initvals={"a": spread}, **sampling)
+        # PyMC would check R-hat of all rows of f and all persons; a few scalars are printed below.
+        # PyMC would start at a = 0, where s_a falls to nearly 0, and stays for a long time.
+        idata = pm.sample(compute_convergence_checks=False, initvals={"a": "prior"}, **sampling)
         seconds = time.perf_counter() - start
         library = pxb if mean is forest_mean else pm
         library.compute_log_likelihood(idata, model=model, progressbar=False)
