@@ -68,6 +68,7 @@ class Effects(NamedTuple):
     average: xr.DataArray  # (chain, draw) their mean over the people of the study
     scalars: xr.Dataset  # scales of the two forests, and the noise
     propensity: np.ndarray  # (person,) posterior mean
+    idata: xr.DataTree  # with the log-likelihood of every person
 
 
 def load_nhefs(rows: int | None, seed: int) -> Study:
@@ -108,7 +109,7 @@ def estimate_effects(study: Study, sampling: dict) -> Effects:
     """Fit the causal forest: this function is all there is to the method."""
     propensity = estimate_propensity(study, sampling)
     sd = float(study.y.std())
-    with pm.Model(coords={"person": np.arange(len(study.y))}):
+    with pm.Model(coords={"person": np.arange(len(study.y))}) as model:
         # Priors of the paper. Trees of tau are few and shallow, so that it varies only where the
         # data insist; the medians of the two scales are 2 sd(y) and sd(y).
         mu_scale = pm.HalfCauchy("mu_scale", 2 * sd)
@@ -124,9 +125,39 @@ def estimate_effects(study: Study, sampling: dict) -> Effects:
         noise = pm.HalfNormal("noise", sd)
         pm.Normal("y", mu + tau * study.treated, noise, observed=study.y)
         names = ["tau", "mu_scale", "tau_scale", "noise"]  # mu itself is of no interest here
-        posterior = pm.sample(var_names=names, **sampling)["posterior"].to_dataset()
-    tau = posterior["tau"]
-    return Effects(tau, tau.mean("person"), posterior.drop_vars(["tau", "person"]), propensity)
+        idata = pm.sample(var_names=names, **sampling)
+        pxb.compute_log_likelihood(idata, model=model, progressbar=False)
+    posterior = idata["posterior"].to_dataset()
+    tau, scalars = posterior["tau"], posterior.drop_vars(["tau", "person"])
+    return Effects(tau, tau.mean("person"), scalars, propensity, idata)
+
+
+def fit_linear(study: Study, sampling: dict) -> xr.DataTree:
+    """Fit the plain linear model: one effect for all, confounders as they are."""
+    sd = float(study.y.std())
+    Z = ((study.X - study.X.mean()) / study.X.std()).to_numpy()
+    with pm.Model(coords={"column": list(study.X)}) as model:
+        slopes = pm.Normal("slopes", 0, sd, dims="column")
+        effect = pm.Normal("effect", 0, 2 * sd)
+        mean = pm.Normal("level", study.y.mean(), sd) + Z @ slopes + effect * study.treated
+        pm.Normal("y", mean, pm.HalfNormal("noise", sd), observed=study.y)
+        idata = pm.sample(**sampling)
+        pm.compute_log_likelihood(idata, model=model, progressbar=False)
+    return idata
+
+
+def print_comparison(effects: Effects, linear: xr.DataTree) -> None:
+    """Print what the linear model says, and which of the two predicts better."""
+    table = az.compare({"causal forest": effects.idata, "linear": linear}, round_to="none")
+    effect = in_words(linear["posterior"]["effect"])
+    print(f"\nEffect in the linear model, the same for all (kg): {effect}")
+    print("Leave-one-out log score, best first (elpd: higher is better)")
+    print(table[["rank", "elpd", "elpd_diff", "dse"]].round(1).to_string())
+    gap, error = table["elpd_diff"].abs().max(), table["dse"].max()
+    if gap < 2 * error:
+        print("They predict about equally well: the forest is for telling effects apart.")
+    else:
+        print(f"'{table.index[0]}' predicts better, by {gap:.0f} (standard error {error:.0f}).")
 
 
 def mean_and_interval(draws: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +178,7 @@ def print_average(study: Study, effects: Effects) -> str:
     naive = study.y[treated].mean() - study.y[~treated].mean()
     low, high = effects.propensity.min(), effects.propensity.max()
     print(f"\n{len(study.y)} smokers, {treated.sum()} of whom quit.")
-    print(f"Their propensity to do so is between {low:.2f} and {high:.2f}.")
+    print(f"Estimated propensities to quit range from {low:.2f} to {high:.2f}.")
     print("\nEffect of quitting on weight, average over all (kg, 95 % interval)")
     print(f"  {'causal forest':24}{in_words(effects.average)}")
     for method, (mean, low, high) in PUBLISHED.items():
@@ -155,8 +186,8 @@ def print_average(study: Study, effects: Effects) -> str:
     print(f"  {'difference of means':24}{naive:6.2f}   (unadjusted)")
     mean, (low, high) = mean_and_interval(effects.average)
     inside = [name for name, (kg, *_) in PUBLISHED.items() if low < kg < high]
-    found = " and that of ".join(inside) if inside else "none of the published methods"
-    print(f"The forest's interval holds the estimate of {found}.")
+    found = f"those by {' and '.join(inside)}" if inside else "none"
+    print(f"Published estimates inside the forest's interval: {found}.")
     return f"Quitting adds {mean:.1f} kg on average (95 % interval {low:.1f} to {high:.1f})"
 
 
@@ -199,10 +230,8 @@ def print_moderators(study: Study, effects: Effects) -> str:
         print(
             f"  {label:28}{below_mean:8.2f}{above_mean:8.2f}   {in_words(gap):24}{explained:17.0%}"
         )
-    print(
-        f"Differences clearly different from 0: {', '.join(certain) if certain else 'none'}."
-        f"\nPosterior means of conditional effects: {mean.min():.1f} to {mean.max():.1f} kg."
-    )
+    print(f"Differences whose interval leaves out 0: {', '.join(certain) if certain else 'none'}.")
+    print(f"Posterior means of conditional effects: {mean.min():.1f} to {mean.max():.1f} kg.")
     return rows[0][1]
 
 
@@ -218,7 +247,8 @@ def print_simulation(rows: int, replications: int, seed: int, sampling: dict) ->
         errors.append(average - truth.mean())
         treated = study.treated == 1
         naive_errors.append(study.y[treated].mean() - study.y[~treated].mean() - truth.mean())
-    print(f"\n{replications} simulated studies of {rows} people, effects 1 + c + d")
+    studies = "study" if replications == 1 else "studies"
+    print(f"\n{replications} simulated {studies} of {rows} people, effects 1 + c + d")
     print(f"  average effect in its 95 % interval: {sum(covered)} of {replications}")
     print(f"  its error, root mean square:         {np.sqrt(np.mean(np.square(errors))):.2f}")
     print(f"  of the difference of means:          {np.sqrt(np.mean(np.square(naive_errors))):.2f}")
@@ -246,10 +276,12 @@ def plot_moderator(ax, study: Study, effects: Effects, name: str) -> None:
     """Draw the effect averaged over groups of people with similar values of one column."""
     column = study.X[name].to_numpy()
     mean, _ = mean_and_interval(effects.tau)
-    # A column of few values has a group for each, any other one ten of about equal size.
+    # Few values are groups of their own; of many, tenths are.
     values = np.unique(column)
-    edges = values if len(values) <= 10 else np.quantile(column, np.linspace(0.1, 1, 10))
-    group = np.searchsorted(edges, column, side="left")
+    edges = (
+        values if len(values) <= 10 else np.unique(np.quantile(column, np.linspace(0, 1, 11)[1:]))
+    )
+    group = np.searchsorted(edges, column)
     members = [np.flatnonzero(group == g) for g in np.unique(group)]
     average = xr.concat([effects.tau.isel(person=m).mean("person") for m in members], "group")
     centre, (low, high) = mean_and_interval(average)
@@ -308,6 +340,7 @@ def main() -> None:
     effects = estimate_effects(study, sampling)
     title = print_average(study, effects)
     print_convergence(effects)
+    print_comparison(effects, fit_linear(study, sampling))
     moderator = print_moderators(study, effects)
     save_figure(study, effects, moderator, title, args.figure)
     print_simulation(150 if args.fast else 500, args.replications, args.seed, sampling)
