@@ -120,6 +120,11 @@ class XBARTStep(BlockedStep):
 
     Notes
     -----
+    The log-probability may be any that is a sum over the rows of f, given all else. The step finds
+    out by itself whether it is quadratic in f, as Normal ones are. If so, one gradient serves a
+    whole sweep; if not, it is asked anew for each tree, and the log-probability itself decides on
+    trees and leaf values. Both are exact.
+
     The first sweeps of tuning, 15 [1]_ or half of it if that is less, are uncorrected, to arrive
     fast; later ones, and all of a run with ``tune=0``, are corrected.
 
