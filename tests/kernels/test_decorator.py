@@ -102,8 +102,8 @@ def test_what_only_borrows_arrays_returns_none():
     forest, leaf = kernels.draw_prior_forest(case.design, case.prior, 3, np.random.default_rng(0))
     g, h = np.zeros(20), np.ones(20)
     given = (case.design, case.prior, case.work, np.random.default_rng(0))
-    kernels.sweep(forest, leaf, g, h, *given)
-    kernels.sweep_as_one(*kernels.sweep(forest, leaf, g, h, *given)[:1], leaf, g, h, *given)
+    forest, _ = kernels.sweep(forest, leaf, g, h, *given)
+    kernels.sweep_as_one(forest, leaf, g, h, *given)
     borrowing = {
         name: value
         for module in list(sys.modules.values())
