@@ -129,7 +129,9 @@ SMALL_DESIGN = encode(SMALL)
 SMALL_PRIOR = PRIOR._replace(leaf_var=0.25, alpha=0.8, beta=0.5, max_depth=3)
 SMALL_F = 0.3 * np.array([-1.0, 1.0, 0.0, 1.5, -1.5])
 CHAINS, LENGTH = 300, 20
-MIN_PROBABILITY = 0.01  # of a tree that is looked at by itself
+# Of a tree that is looked at by itself: chains that stay long at rarer ones leave too few visits
+# for a standard error that can be trusted.
+MIN_PROBABILITY = 0.05
 
 
 class Posterior:
@@ -191,7 +193,7 @@ def num_wrong_features(family, move, rng, sampler=TreeSampler, num_chains=CHAINS
     """How many features chains that start in their posterior have too often, or too rarely.
 
     Each is compared in units of the standard error over independent chains. Correct sweeps fail
-    with probability 1e-6 in all.
+    with probability 1e-6 in all, as far as means over chains are Normal.
     """
     y = family.draw(SMALL_F, rng)
     posterior = Posterior(family, y)
