@@ -32,9 +32,9 @@ from pymc_xbart.kernels import (
     describe_forest,
     grow_successor,
     join_trees,
-    leaf_sums,
     redraw_successor,
     split_forest,
+    sums_by_leaf,
     tree_log_w,
 )
 
@@ -284,16 +284,17 @@ class TreeSampler:
     def _leaf_laws(self, tree: Tree, g: Array, h: Array, without: Array) -> LeafLaws:
         """Find a Normal law for each leaf value, by Newton's method in all leaves at once."""
         v = self._leaf_var
-        leaf, size = tree.leaf[0], tree.nodes.value.size
+        leaf = tree.leaf[0]
         longest = MAX_STEP * np.sqrt(v)
-        sum_g, sum_h = leaf_sums(leaf, g, h, size)
+        sum_g, sum_h = (sums_by_leaf(*tree, x) for x in (g, h))
         var = v / (1.0 + v * sum_h)
         evidence = 0.5 * float(np.sum(var * sum_g * sum_g + np.log(var / v)))
         mean = np.clip(var * sum_g, -longest, longest)
         if not (sum_g.any() or sum_h.any()):
             return LeafLaws(mean, var, evidence)
         for _ in range(NEWTON_STEPS):
-            sum_g, sum_h = leaf_sums(leaf, *self._describe(without + mean[leaf]), size)
+            derivatives = self._describe(without + mean[leaf])
+            sum_g, sum_h = (sums_by_leaf(*tree, x) for x in derivatives)
             var = v / (1.0 + v * sum_h)
             step = var * (sum_g - mean / v)
             mean = mean + np.clip(step, -longest, longest)

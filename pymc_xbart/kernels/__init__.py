@@ -16,17 +16,19 @@ from pymc_xbart.kernels.full_sweep import (
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
-from pymc_xbart.kernels.one_tree import (
-    grow_successor,
-    join_trees,
-    leaf_sums,
-    redraw_successor,
-    split_forest,
-    tree_log_w,
-)
+from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
 from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.prior import draw_prior_forest
-from pymc_xbart.kernels.records import CUT_PRIORS, Design, Forest, Prior, SweepInfo, stump_forest
+from pymc_xbart.kernels.records import (
+    CUT_PRIORS,
+    Design,
+    Forest,
+    Prior,
+    SweepInfo,
+    join_trees,
+    split_forest,
+    stump_forest,
+)
 from pymc_xbart.kernels.route import (
     forest_values,
     route_codes,
@@ -55,7 +57,6 @@ __all__ = [
     "forest_values",
     "grow_successor",
     "join_trees",
-    "leaf_sums",
     "make_workspace",
     "no_side_draws",
     "proposal_log_density",

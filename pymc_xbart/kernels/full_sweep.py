@@ -23,7 +23,15 @@ from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
-from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior, SweepInfo
+from pymc_xbart.kernels.records import (
+    NO_COLUMN,
+    Design,
+    Forest,
+    Prior,
+    SweepInfo,
+    join_trees,
+    split_forest,
+)
 from pymc_xbart.kernels.regrow import record_leaves
 from pymc_xbart.kernels.route import route_codes, sum_of_trees
 from pymc_xbart.kernels.sweep import (
@@ -217,11 +225,7 @@ def describe_forest(forest: Forest) -> SweepInfo:
 
 def _backward(forest: Forest) -> Forest:
     """The same trees, the last one first."""
-    sizes = np.diff(forest.tree_start)[::-1]
-    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    bounds = list(zip(forest.tree_start[:-1], forest.tree_start[1:], strict=True))[::-1]
-    nodes = [np.concatenate([array[a:b] for a, b in bounds]) for array in forest[1:]]
-    return Forest(tree_start, *nodes)
+    return join_trees(split_forest(forest)[::-1])
 
 
 @kernel

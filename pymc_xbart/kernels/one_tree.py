@@ -16,7 +16,6 @@ import math
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
-from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.full_sweep import walk
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior
@@ -117,41 +116,6 @@ def redraw_successor(
         choice=choice,
     )
     return successor, new_leaf
-
-
-def leaf_sums(
-    leaf: np.ndarray, g: np.ndarray, h: np.ndarray, num_nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of g and h (n,) over the rows of each leaf of a tree, (num_nodes,) each; 0 at splits."""
-    sums = np.zeros((2, num_nodes))
-    _add_by_leaf(leaf, g, h, sums)
-    return sums[0], sums[1]
-
-
-@kernel
-def _add_by_leaf(leaf, g, h, sums):
-    """See `leaf_sums`; `sums` is added to."""
-    for i in range(leaf.size):
-        node = leaf[i]
-        sums[0, node] += g[i]
-        sums[1, node] += h[i]
-
-
-def split_forest(forest: Forest) -> list[Forest]:
-    """Each tree of a forest as a forest of its own."""
-    bounds = zip(forest.tree_start[:-1], forest.tree_start[1:], strict=True)
-    return [
-        Forest(np.array([0, stop - start]), *(array[start:stop] for array in forest[1:]))
-        for start, stop in bounds
-    ]
-
-
-def join_trees(trees: list[Forest]) -> Forest:
-    """Forest of some trees, each given as a forest of its own."""
-    sizes = [tree.column.size for tree in trees]
-    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    columns = zip(*(tree[1:] for tree in trees), strict=True)
-    return Forest(tree_start, *(np.concatenate(arrays) for arrays in columns))
 
 
 def _without_values(tree: Forest) -> Forest:

@@ -75,3 +75,20 @@ def stump_forest(num_trees: int) -> Forest:
         np.full(num_trees, NO_CHILD, np.int32),
         np.zeros(num_trees),
     )
+
+
+def split_forest(forest: Forest) -> list[Forest]:
+    """Each tree of a forest as a forest of its own."""
+    bounds = zip(forest.tree_start[:-1], forest.tree_start[1:], strict=True)
+    return [
+        Forest(np.array([0, stop - start]), *(array[start:stop] for array in forest[1:]))
+        for start, stop in bounds
+    ]
+
+
+def join_trees(trees: list[Forest]) -> Forest:
+    """Forest of some trees, each given as a forest of its own."""
+    sizes = [tree.column.size for tree in trees]
+    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    columns = zip(*(tree[1:] for tree in trees), strict=True)
+    return Forest(tree_start, *(np.concatenate(arrays) for arrays in columns))

@@ -146,9 +146,11 @@ class Likelihood:
         if self._function is None:
             return
         rv = self._model[self._forest]
-        f = np.asarray(point[self._model.rvs_to_values[rv].name], dtype=np.float64)
+        value = self._model.rvs_to_values[rv]
+        f = np.asarray(point[value.name], dtype=np.float64)
+        factors = dependent_factors(self._model, rv)
         try:
-            check_shapes(self._model, dependent_factors(self._model, rv), point)
+            check_shapes(self._model, factors, point)
             for row in range(f[..., 0].size):
                 self._finite(self._function, f, point, row)
         except (AssertionError, ValueError) as error:  # what PyTensor raises where shapes don't fit
@@ -160,9 +162,7 @@ class Likelihood:
         kind = find_kind(self._function, probes)
         if kind is Kind.SEPARABLE:
             self.is_quadratic = False
-            value = self._model.rvs_to_values[rv]
-            factors = list(dependent_factors(self._model, rv).values())
-            self._total = Total(self._model, value, factors, self._mode)
+            self._total = Total(self._model, value, list(factors.values()), self._mode)
         elif kind is not Kind.QUADRATIC:
             at_fault = [
                 name

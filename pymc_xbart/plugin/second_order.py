@@ -117,15 +117,9 @@ class SecondOrder:
         # Factors linear in f have a gradient that f has dropped out of: their curvature is zero.
         hv = -_gradient((g * v).sum(), value)
         self.is_quadratic = _is_quadratic(g, hv, value)
-        needed = set(ancestors([g, hv]))
-        others = [x for x in model.value_vars if x is not value and x in needed]
-        with model:  # compiles as the model wishes: `check_bounds`
-            self._function = compile_pytensor(
-                [value, v, *others], [g, hv], mode=mode, on_unused_input="ignore"
-            )
-        self._function.trust_input = True  # __call__ sees to the types
-        self.dtype = np.dtype(value.type.dtype)
-        self.other_dtypes = {x.name: np.dtype(x.type.dtype) for x in others}
+        self._compiled = _Compiled(model, value, [v], [g, hv], mode)
+        self.dtype = self._compiled.dtype
+        self.other_dtypes = self._compiled.other_dtypes
 
     def __call__(
         self, f: NDArray[Any], direction: NDArray[Any], point: Point
@@ -138,23 +132,19 @@ class SecondOrder:
         point : dict
             Values of all other variables of the model, by name; further entries are ignored.
         """
-        g, hv = self._function(
-            np.asarray(f, dtype=self.dtype, order="C"),
-            np.asarray(direction, dtype=self.dtype, order="C"),
-            *(np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()),
-        )
+        g, hv = self._compiled.at(point)(f, np.asarray(direction, dtype=self.dtype, order="C"))
         return _as_double(g), _as_double(hv)
 
     def diagonal_at(
         self, point: Point, row: int, shape: tuple[int, ...]
     ) -> Callable[[NDArray[Any]], tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """`diagonal` as a function of f, of that shape, alone: fast where there are many."""
-        others = [np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()]
+        function = self._compiled.at(point)
         direction = np.zeros(shape, dtype=self.dtype)
         flatten(direction)[row] = 1.0
 
         def diagonal(f: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            g, h = self._function(np.asarray(f, dtype=self.dtype, order="C"), direction, *others)
+            g, h = function(f, direction)
             return _as_double(flatten(g)[row]), _as_double(flatten(h)[row])
 
         return diagonal
@@ -167,10 +157,7 @@ class SecondOrder:
         The diagonal is read off from one product with a vector of ones: right only where the rest
         is zero.
         """
-        direction = np.zeros(np.shape(f))
-        flatten(direction)[row] = 1.0
-        g, h = self(f, direction, point)
-        return flatten(g)[row], flatten(h)[row]
+        return self.diagonal_at(point, row, np.shape(f))(f)
 
 
 class Total:
@@ -180,24 +167,39 @@ class Total:
         self, model: Model, value: Variable, factors: list[TensorVariable], mode: Any = None
     ) -> None:
         total = pt.add(0.0, *[_sum(factor.astype("float64")) for factor in factors])
-        needed = set(ancestors([total]))
-        others = [x for x in model.value_vars if x is not value and x in needed]
-        with model:
-            self._function = compile_pytensor(
-                [value, *others], total, mode=mode, on_unused_input="ignore"
-            )
-        self._function.trust_input = True
-        self.dtype = np.dtype(value.type.dtype)
-        self.other_dtypes = {x.name: np.dtype(x.type.dtype) for x in others}
+        self._compiled = _Compiled(model, value, [], total, mode)
 
     def at(self, point: Point) -> Callable[[NDArray[Any]], float]:
         """Total as a function of the forest's value, all else being as it is."""
+        function = self._compiled.at(point)
+        return lambda f: float(function(f))
+
+
+class _Compiled:
+    """Compiled function of a forest's value, of `more`, and of the other variables it depends on.
+
+    Takes `more` as they are: of their types.
+    """
+
+    def __init__(
+        self, model: Model, value: Variable, more: list[Variable], outputs: Any, mode: Any
+    ) -> None:
+        needed = set(ancestors(outputs if isinstance(outputs, list) else [outputs]))
+        others = [x for x in model.value_vars if x is not value and x in needed]
+        with model:  # compiles as the model wishes: `check_bounds`
+            self._function = compile_pytensor(
+                [value, *more, *others], outputs, mode=mode, on_unused_input="ignore"
+            )
+        self._function.trust_input = True  # `at` sees to the types
+        self.dtype = np.dtype(value.type.dtype)
+        self.other_dtypes = {x.name: np.dtype(x.type.dtype) for x in others}
+
+    def at(self, point: Point) -> Callable[..., Any]:
+        """Function of the forest's value and of `more` alone, all else being as it is."""
         others = [np.asarray(point[name], dtype=dtype) for name, dtype in self.other_dtypes.items()]
-
-        def total(f: NDArray[Any]) -> float:
-            return float(self._function(np.asarray(f, dtype=self.dtype, order="C"), *others))
-
-        return total
+        return lambda f, *more: self._function(
+            np.asarray(f, dtype=self.dtype, order="C"), *more, *others
+        )
 
 
 def flatten(f: NDArray[Any]) -> NDArray[Any]:

@@ -62,16 +62,7 @@ def replicate(family, move, rng, count=DRAWS, rounds=ROUNDS, sampler=TreeSampler
             f = sum_of_trees(forest, leaf_of_row)
             likelihood = OfData(family, family.draw(f, rng))
             trees = sampler(likelihood, DESIGN, PRIOR, choice, work, rng)
-            if "scan" in move:
-                forest, leaf_of_row, _ = trees.sweep_as_one(
-                    forest, leaf_of_row, f, scan=move["scan"]
-                )
-            else:
-                forest, leaf_of_row, _ = trees.sweep(
-                    *(forest, leaf_of_row, f),
-                    is_corrected=move.get("is_corrected", True),
-                    num_regrown=move["num_regrown"],
-                )
+            forest, leaf_of_row = one_sweep(trees, forest, leaf_of_row, move)
         forests.append((forest, sum_of_trees(forest, leaf_of_row)))
     return forests
 

@@ -8,6 +8,7 @@ from pymc.exceptions import SamplingError
 
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.likelihood import Likelihood
+from tests.helpers.runs import sample
 
 N = 6
 RNG = np.random.default_rng(1)
@@ -78,15 +79,5 @@ def test_a_chain_that_stands_where_nothing_is_possible_stops(rng):
 def test_a_forest_that_must_be_positive_is_sampled(rng):
     with pm.Model() as model:
         as_sd(XBARTForest("f", X, mu=3.0, sigma=1.0, num_trees=8))
-    idata = pm.sample(
-        model=model,
-        tune=10,
-        draws=30,
-        chains=1,
-        cores=1,
-        progressbar=False,
-        quiet=True,
-        compute_convergence_checks=False,
-        random_seed=rng,
-    )
+    idata = sample(model, tune=10, draws=30, random_seed=rng)
     assert (idata["posterior"]["f"] > 0).all()
