@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from arviz_stats.base import array_stats
 from friedman import NUM_COLUMNS, friedman
+from judging import judge
 from one_sampling import NUM_POINTS
 from peers import peer_versions, run_alone
 from results import RESULTS, describe_machine, keep, notes_on_timing, number, table
@@ -48,7 +48,6 @@ from results import RESULTS, describe_machine, keep, notes_on_timing, number, ta
 NUM_ROWS, NOISE_SD = 1_000, 1.0
 NUM_CHAINS = 2
 TREES = (50, 200)
-INTERVAL = (0.025, 0.975)
 ONE_SAMPLING = Path(__file__).with_name("one_sampling.py")
 
 # What this project asks of itself, beside `Method.min_ratio_per_second`.
@@ -90,22 +89,6 @@ def simulate(seed: int) -> Problem:
     X = rng.uniform(size=(NUM_ROWS, NUM_COLUMNS))
     f = friedman(X)
     return Problem(X, f + NOISE_SD * rng.normal(size=NUM_ROWS), f)
-
-
-def judge(f: np.ndarray, noise: np.ndarray, f_true: np.ndarray) -> dict[str, float]:
-    """Judge draws of f, (chains, draws, rows), and of the noise's sd, (chains, draws)."""
-    f = f.astype(float)  # float32 would be short of digits for ESS
-    ess = array_stats.ess(f, chain_axis=0, draw_axis=1, method="bulk")
-    r_hat = array_stats.rhat(f, chain_axis=0, draw_axis=1)
-    low, high = np.quantile(f, INTERVAL, axis=(0, 1))
-    return {
-        "ess": float(np.median(ess)),
-        "rhat_median": float(np.median(r_hat)),
-        "rhat_max": float(np.max(r_hat)),
-        "rmse": float(np.sqrt(np.mean((f.mean(axis=(0, 1)) - f_true) ** 2))),
-        "coverage": float(np.mean((low < f_true) & (f_true < high))),
-        "noise": float(noise.mean()),
-    }
 
 
 class Settings(NamedTuple):
@@ -252,7 +235,7 @@ def run(method: str, settings: Settings) -> dict[str, float]:
         environment = METHODS[method].environment
         times = run_alone(ONE_SAMPLING, method, folder, wanted, environment)
         f, noise = np.load(folder / "f.npy"), np.load(folder / "noise.npy")
-    judged = judge(f, noise, problem.f[:NUM_POINTS])
+    judged = judge(f, problem.f[:NUM_POINTS]) | {"noise": float(noise.mean())}
     return {**judged, "ess_per_second": judged["ess"] / times["seconds"], **times}
 
 

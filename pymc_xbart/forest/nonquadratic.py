@@ -17,6 +17,7 @@ He, Yalov & Hahn (2019) have Normal likelihoods only. With one, m_k and s_k^2 wo
 the ratio that of `kernels.regrow`.
 """
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,12 +30,14 @@ from pymc_xbart.kernels import (
     Prior,
     SweepInfo,
     Workspace,
+    cautious,
     describe_forest,
     grow_successor,
     join_trees,
+    log_prior_ratio,
+    newton_step,
     redraw_successor,
     split_forest,
-    sums_by_leaf,
     tree_log_w,
 )
 
@@ -45,8 +48,6 @@ NEWTON_STEPS = 3
 # flat on one side and steep on the other, as that of counts is far below them.
 MAX_STEP = 2.0
 CLOSE_ENOUGH = 0.25  # a step of so many standard deviations of the leaf value is the last one
-# A curvature below this share of the squared gradient says nothing, and rounding may have left it.
-NO_CURVATURE = 1e-8
 # Share of the trees grown from the root that are drawn from their prior. Proposals that are
 # narrower than what they propose for can leave a chain stuck; one that is not is enough to let it
 # go.
@@ -57,7 +58,7 @@ class LogLikelihood(Protocol):
     """What must be known of a log-likelihood, as a function of f (n,), all else being as it is."""
 
     def gradient_curvature(self, f: Array) -> tuple[Array, Array]:
-        """Evaluate d log p / d f and -d^2 log p / d f^2, (n,); zeros where they are not finite."""
+        """Evaluate d log p / d f and -d^2 log p / d f^2, (n,); not finite where unknown."""
 
     def log_p(self, f: Array) -> float:
         """Evaluate log p up to a constant; -inf where f is impossible."""
@@ -90,16 +91,6 @@ class Proposal(NamedTuple):
     tree: Tree
     log_w: float  # log of prior / q, save for the evidence of the leaves
     current_log_w: float  # of the tree that it may replace
-
-
-def cautious(g: Array, h: Array) -> tuple[Array, Array]:
-    """Gradient and a curvature that is positive where the gradient is not zero.
-
-    Where a log-likelihood does not curve downwards, the squared gradient stands in, whose
-    expectation is the expected curvature (Fisher information).
-    """
-    square = g * g
-    return g, np.where(h > NO_CURVATURE * square, h, square)
 
 
 class TreeSampler:
@@ -264,7 +255,8 @@ class TreeSampler:
         return (new, True) if is_possible else (tree, False)
 
     def _describe(self, f: Array) -> tuple[Array, Array]:
-        return cautious(*self._likelihood.gradient_curvature(f))
+        described: tuple[Array, Array] = cautious(*self._likelihood.gradient_curvature(f))
+        return described
 
     def _grow(self, tree: Tree, g: Array, h: Array, *, evaluates: bool = True) -> Proposal:
         nodes, leaf, log_w, current_log_w = grow_successor(
@@ -284,22 +276,14 @@ class TreeSampler:
     def _leaf_laws(self, tree: Tree, g: Array, h: Array, without: Array) -> LeafLaws:
         """Find a Normal law for each leaf value, by Newton's method in all leaves at once."""
         v = self._leaf_var
-        leaf = tree.leaf[0]
-        longest = MAX_STEP * np.sqrt(v)
-        sum_g, sum_h = (sums_by_leaf(*tree, x) for x in (g, h))
-        var = v / (1.0 + v * sum_h)
-        evidence = 0.5 * float(np.sum(var * sum_g * sum_g + np.log(var / v)))
-        mean = np.clip(var * sum_g, -longest, longest)
-        if not (sum_g.any() or sum_h.any()):
-            return LeafLaws(mean, var, evidence)
+        longest = MAX_STEP * math.sqrt(v)
+        leaf, start = tree.leaf[0], np.zeros(tree.nodes.left.size)
+        mean, var, evidence, f, distance = newton_step(without, leaf, start, g, h, v, longest)
         for _ in range(NEWTON_STEPS):
-            derivatives = self._describe(without + mean[leaf])
-            sum_g, sum_h = (sums_by_leaf(*tree, x) for x in derivatives)
-            var = v / (1.0 + v * sum_h)
-            step = var * (sum_g - mean / v)
-            mean = mean + np.clip(step, -longest, longest)
-            if np.all(np.abs(step) <= CLOSE_ENOUGH * np.sqrt(var)):
+            if distance <= CLOSE_ENOUGH:
                 break
+            g, h = self._describe(f)
+            mean, var, _, f, distance = newton_step(without, leaf, mean, g, h, v, longest)
         return LeafLaws(mean, var, evidence)
 
     def _draw(self, tree: Tree, laws: LeafLaws) -> Array:
@@ -312,9 +296,9 @@ class TreeSampler:
 
         Less the evidence of the leaves, which is part of q(T).
         """
-        value, v = tree.nodes.value, self._leaf_var
-        log_ratio = (value - laws.mean) ** 2 / laws.var - value**2 / v + np.log(laws.var / v)
-        return 0.5 * float(np.sum(log_ratio[tree.nodes.left < 0])) - laws.evidence
+        nodes = tree.nodes
+        log_ratio = log_prior_ratio(nodes.left, nodes.value, laws.mean, laws.var, self._leaf_var)
+        return float(log_ratio) - laws.evidence
 
     @staticmethod
     def _with_values(tree: Tree, value: Array) -> Tree:

@@ -15,12 +15,14 @@ from pymc_xbart.kernels.full_sweep import (
     sweep_as_one,
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
+from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
 from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import (
     CUT_PRIORS,
+    STEEPEST,
     Design,
     Forest,
     Prior,
@@ -42,6 +44,7 @@ from pymc_xbart.kernels.transplant import transplant_forest
 
 __all__ = [
     "CUT_PRIORS",
+    "STEEPEST",
     "ColumnChoice",
     "Design",
     "Forest",
@@ -49,6 +52,7 @@ __all__ = [
     "SideDraws",
     "SweepInfo",
     "Workspace",
+    "cautious",
     "column_choice",
     "cut_values",
     "describe_forest",
@@ -57,7 +61,9 @@ __all__ = [
     "forest_values",
     "grow_successor",
     "join_trees",
+    "log_prior_ratio",
     "make_workspace",
+    "newton_step",
     "no_side_draws",
     "proposal_log_density",
     "propose_forest",

@@ -12,6 +12,10 @@ import numpy as np
 COLUMNS, CUTS, PAPER = range(3)
 CUT_PRIORS = {"columns": COLUMNS, "cuts": CUTS, "paper": PAPER}
 
+# Of gradient and curvature in a row. Kernels square sums over rows: far from here, that stays a
+# floating-point number.
+STEEPEST = 1e100
+
 NO_COLUMN = -1  # `column` of a leaf
 NO_CHILD = -1  # `left` of a leaf
 

@@ -11,6 +11,7 @@ from pymc.model import Model
 from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.tables import first_rows
+from pymc_xbart.kernels import STEEPEST
 from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.probe import Kind, draw_probes, find_kind
 from pymc_xbart.plugin.random_variable import forest_inputs
@@ -24,7 +25,6 @@ from pymc_xbart.plugin.second_order import (
 )
 
 ROUNDING = 1e-6  # curvatures this far below zero, relative to the largest, are zeros
-STEEPEST = 1e100  # kernels square sums over rows: far from here, that stays a floating-point number
 
 
 class Likelihood:
@@ -287,17 +287,13 @@ class Conditional:
     def gradient_curvature(
         self, f: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Evaluate d log p / d f and -d^2 log p / d f^2, (n,); zeros where they are of no use."""
+        """Evaluate d log p / d f and -d^2 log p / d f^2, (n,); not finite where unknown."""
         self._row[:] = f
         with np.errstate(all="ignore"):
             try:
-                g, h = self._diagonal(self._f)
+                return self._diagonal(self._f)
             except ParameterValueError:
-                return np.zeros(f.size), np.zeros(f.size)
-        usable = _is_usable(g) & _is_usable(h)
-        if usable.all():
-            return g, h
-        return np.where(usable, g, 0.0), np.where(usable, h, 0.0)
+                return np.full(f.size, np.nan), np.full(f.size, np.nan)
 
     def log_p(self, f: NDArray[np.float64]) -> float:
         """Evaluate log p up to a constant; -inf where f is impossible."""

@@ -18,11 +18,11 @@ from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, write_draw
 from pymc_xbart.forest.tables import first_rows
-from pymc_xbart.kernels import Prior, encode
+from pymc_xbart.kernels import STEEPEST, Prior, encode
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
 from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
 from pymc_xbart.plugin.inputs import check_shape
-from pymc_xbart.plugin.likelihood import STEEPEST, Likelihood
+from pymc_xbart.plugin.likelihood import Likelihood
 from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
 from pymc_xbart.plugin.storage import find_schema
 

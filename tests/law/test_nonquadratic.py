@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_xbart.forest import nonquadratic
 from pymc_xbart.forest.nonquadratic import TreeSampler
 from pymc_xbart.kernels import (
     Prior,
@@ -302,9 +301,3 @@ def test_that_the_joint_law_shows_a_wrong_ratio(rng):
     assert failures(
         replicate(FAMILIES["binomial"], MOVES["sweep-reversible"], rng, sampler=WidthForgotten)
     )
-
-
-def test_curvature_is_positive_where_there_is_a_gradient():
-    g, h = np.array([2.0, 2.0, 0.0, -3.0]), np.array([5.0, -1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(nonquadratic.cautious(g, h)[1], [5.0, 4.0, 0.0, 9.0])
-    np.testing.assert_array_equal(nonquadratic.cautious(g, h)[0], g)

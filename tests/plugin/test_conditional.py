@@ -59,15 +59,13 @@ def as_sd(f):
     pm.Normal("y", 0, f, observed=COUNTS)
 
 
-def test_what_is_impossible_has_no_probability_and_no_gradient(rng):
+def test_what_is_impossible_has_no_probability_and_no_finite_gradient(rng):
     likelihood, point = likelihood_of(as_sd, rng, mu=3.0)
     here = likelihood.at(np.full(N, 2.0), point)
     below = np.array([2.0, -1.0, 2.0, 2.0, 2.0, 2.0])
     assert here.log_p(below) == -np.inf
     assert here.log_p(np.full(N, 2.0)) > -np.inf
-    g, h = here.gradient_curvature(np.zeros(N))
-    assert not g.any()
-    assert not h.any()
+    assert not np.isfinite(here.gradient_curvature(np.zeros(N))).any()
 
 
 def test_a_chain_that_stands_where_nothing_is_possible_stops(rng):
