@@ -1,6 +1,6 @@
 """A causal forest inside a PyMC model: what quitting smoking does to weight, and for whom.
 
-Run it with `uv run examples/causal.py`. It takes about ten minutes on two cores (`--fast`: a check).
+Run it with `uv run examples/causal.py`. It takes about ten minutes (`--fast`: a check).
 
 The data are NHEFS, the national follow-up of the first US health and nutrition survey: 1 566
 smokers of 1971, whether they had quit by 1982, and how their weight changed meanwhile
