@@ -168,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reps", type=int, default=5, help="data sets")
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
-    parser.add_argument("--draws", type=int, default=500, help="kept draws, and as many before")
+    parser.add_argument("--draws", type=int, default=250, help="kept draws, and as many before")
     parser.add_argument("--name", default="likelihoods", help="of the files in results")
     args = parser.parse_args()
     print(report(run_all(args), args))
