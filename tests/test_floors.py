@@ -28,7 +28,7 @@ class Floor(NamedTuple):
 
 
 KERNELS = {"numpy", "numba"}
-FOREST = KERNELS | {"scipy"}
+FOREST = KERNELS | {"narwhals", "scipy"}
 PLUGIN = FOREST | {"pymc", "pytensor", "rich", "xarray"}  # rich: columns of PyMC's progress bar
 DIAGNOSTICS = FOREST | {"arviz_base", "arviz_stats", "xarray"}
 PLOTS = DIAGNOSTICS | {"arviz_plots", "matplotlib", "pandas"}

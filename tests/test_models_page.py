@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytest
 
@@ -22,9 +23,12 @@ def names(rng):
     counts = rng.integers(0, 3, size=N)
     return {
         "np": np,
+        "pd": pd,
         "pm": pm,
         "pxb": pxb,
         "n": N,
+        "age": np.where(counts == 1, np.nan, normal),
+        "region": np.array(["a", "b", "c"])[counts],
         "X": rng.normal(size=(N, 2)),
         "normal": normal,
         "count": counts,

@@ -1,23 +1,27 @@
-"""X at the door (floor 1): a matrix of finite numbers, or an error that names column and rows."""
+"""X at the door (floor 1): a matrix of numbers, or an error that names column and rows."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.tables import as_numbers, first_rows, is_table, named_columns
+from pymc_xbart.forest.tables import COLUMN_ADVICE, as_numbers
+
+LARGEST = np.finfo(np.float64).max
 
 
 def check_design(X: Any, *, min_rows: int = 2) -> NDArray[np.float64]:
     """Convert covariates to the matrix that trees split on, or say why that can't be done.
 
-    Constant columns are allowed: they offer no cuts and are never split on.
+    Constant columns are allowed: they offer no cuts and are never split on. Missing values are NaN
+    in the result. Infinities take their place in the order of numbers, as the largest ones that are
+    finite, since trees see nothing but the order.
 
     Parameters
     ----------
-    X : array_like or DataFrame of shape (n, p)
+    X : array_like of shape (n, p)
         Real numbers, one row for each observation and one column for each covariate. Booleans count
-        as 0 and 1. pandas and polars DataFrames are read column by column.
+        as 0 and 1. Tables are for `covariates.read_covariates`.
     min_rows : int, default 2
         Fewest rows accepted. One row can't be split, so a forest over it is a mere number; it makes
         sense where prediction is meant.
@@ -32,19 +36,11 @@ def check_design(X: Any, *, min_rows: int = 2) -> NDArray[np.float64]:
     TypeError
         If X holds text, categories, dates, or is a sparse matrix.
     ValueError
-        If X is not two-dimensional, has no columns or too few rows, or holds NaN or infinities.
+        If X is not two-dimensional, or has no columns or too few rows.
     """
-    labels = None
-    if is_table(X):
-        columns = named_columns(X)
-        labels = [repr(name) for name, _ in columns]
-        numbers = [as_numbers(column, f"Column {name!r} of X") for name, column in columns]
-        matrix = np.column_stack(numbers) if numbers else np.empty((len(X), 0))
-    else:
-        matrix = _matrix_of_array(X)
+    matrix = _matrix_of_array(X)
     _check_shape(matrix, min_rows)
-    _refuse_non_finite(matrix, labels or [f"{v} (counting from 0)" for v in range(matrix.shape[1])])
-    return np.ascontiguousarray(matrix)
+    return np.ascontiguousarray(np.clip(matrix, -LARGEST, LARGEST))
 
 
 def _matrix_of_array(X: Any) -> NDArray[np.float64]:
@@ -62,7 +58,9 @@ def _matrix_of_array(X: Any) -> NDArray[np.float64]:
         raise ValueError(msg)
     if array.dtype.kind in "biuf":
         return as_numbers(array, "X")
-    numbers = [as_numbers(array[:, v], f"Column {v} of X") for v in range(array.shape[1])]
+    numbers = [
+        as_numbers(array[:, v], f"Column {v} of X", COLUMN_ADVICE) for v in range(array.shape[1])
+    ]
     return np.column_stack(numbers) if numbers else np.empty(array.shape)
 
 
@@ -82,22 +80,3 @@ def _check_shape(matrix: NDArray[np.float64], min_rows: int) -> None:
             "have been passed."
         )
         raise ValueError(msg)
-
-
-def _refuse_non_finite(matrix: NDArray[np.float64], labels: list[str]) -> None:
-    is_bad = ~np.isfinite(matrix)
-    if not is_bad.any():
-        return
-    bad_columns = np.flatnonzero(is_bad.any(axis=0))
-    v = bad_columns[0]
-    rows = np.flatnonzero(is_bad[:, v])
-    kind = "missing values (NaN)" if np.isnan(matrix[rows[0], v]) else "infinite values"
-    others = (
-        f" {bad_columns.size - 1} other column(s) are affected too." if bad_columns.size > 1 else ""
-    )
-    msg = (
-        f"X has {kind} in column {labels[v]}, in {first_rows(rows)} (counting rows from "
-        f"0).{others} Trees have no side to send such rows to: leave these rows out, or fill in "
-        "finite numbers."
-    )
-    raise ValueError(msg)

@@ -70,12 +70,13 @@ class Estimator:
         return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import RegressorTags, Tags, TargetTags
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
 
         return Tags(
             estimator_type="regressor",
             target_tags=TargetTags(required=True),
             regressor_tags=RegressorTags(),
+            input_tags=InputTags(allow_nan=True, categorical=True),
         )
 
     def _check_is_fitted(self) -> None:

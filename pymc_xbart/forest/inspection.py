@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pymc_xbart.forest.draws import Draws, find_draws
 from pymc_xbart.forest.stored import StoredForest, read_draw
+from pymc_xbart.forest.views import MISSING_LEFT, place_in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,10 @@ def trees(
         depth : 0 at the root
         column : name of the column that a split looks at, its number where columns have no names;
             missing at leaves
-        cut : in the units of X; rows with x <= cut go to the left child. NaN at leaves
+        cut : in the units of X; rows with x <= cut go to the left child. NaN at leaves; where a
+            column holds categories, a place in one of their orders
+        categories : those that go to the left child, as a tuple, where a column holds categories
+        missing : "left" or "right", the child that rows without a value go to; missing at leaves
         left, right : nodes that rows go to; -1 at leaves
         rows : rows of X, those that the forest was grown on, in the node
         value : what a leaf adds to f; NaN at splits
@@ -73,7 +77,7 @@ def trees(
         stored = read_draw(str(draws.text.values[place]))
         for k, forest in enumerate(stored.forests):
             mu = forest.mu
-            nodes = _table(forest, draws, tree)
+            nodes = _table(forest, stored.is_categorical, draws, tree)
             if stored.batch:
                 nodes = {"forest": np.full(nodes["node"].size, k)} | nodes
             size = nodes["node"].size
@@ -81,7 +85,8 @@ def trees(
     names = list(parts[0])
     table = pd.DataFrame({name: np.concatenate([part[name] for part in parts]) for name in names})
     # One type and one way to be missing, whatever is in it: pandas would choose by the content.
-    table["column"] = table["column"].astype(object).where(table["cut"].notna(), None)
+    for name in ("column", "categories", "missing"):
+        table[name] = table[name].astype(object).where(table[name].notna(), None)
     table.attrs["mu"] = mu
     return table
 
@@ -111,9 +116,30 @@ def _labels(draw: Any, size: int) -> dict[str, NDArray[Any]]:
     }
 
 
-def _table(stored: StoredForest, draws: Draws, tree: Labels) -> dict[str, NDArray[Any]]:
+def _sides(
+    stored: StoredForest, is_categorical: NDArray[np.bool_], draws: Draws
+) -> dict[str, NDArray[Any]]:
+    """Categories that go left, and where missing values go, at each node."""
+    column, view, cut = stored.forest.column, stored.view, stored.cut_value
+    categories, missing = np.full((2, column.size), None, object)
+    labels = draws.schema.labels or [None] * is_categorical.size
+    for node in np.flatnonzero(column >= 0):
+        goes_left = view[node] == MISSING_LEFT
+        if is_categorical[column[node]]:
+            known = labels[column[node]] or []
+            places = place_in_order(np.array([np.nan, *range(len(known))]), view[node])
+            goes_left, *are_left = places <= cut[node]
+            left = [label for label, is_left in zip(known, are_left, strict=True) if is_left]
+            categories[node] = tuple(left)
+        missing[node] = "left" if goes_left else "right"
+    return {"categories": categories, "missing": missing}
+
+
+def _table(
+    stored: StoredForest, is_categorical: NDArray[np.bool_], draws: Draws, tree: Labels
+) -> dict[str, NDArray[Any]]:
     """Nodes of one forest, by name of the table's column."""
-    _, forest, cut_value, rows = stored
+    _, forest, _, cut_value, rows = stored
     sizes = np.diff(forest.tree_start)
     number = np.repeat(np.arange(sizes.size), sizes)
     start = np.repeat(forest.tree_start[:-1], sizes)
@@ -140,6 +166,7 @@ def _table(stored: StoredForest, draws: Draws, tree: Labels) -> dict[str, NDArra
         "depth": depth,
         "column": column,
         "cut": cut_value,
+        **_sides(stored, is_categorical, draws),
         "left": np.where(is_split, forest.left, -1),
         "right": np.where(is_split, forest.left + 1, -1),
         "rows": rows,

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.covariates import column_names, read_covariates
 from pymc_xbart.forest.draws import Draws
-from pymc_xbart.forest.schema import column_names
 from pymc_xbart.forest.stored import digest_of
-from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table, is_table
+from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table
 
 MAX_NAMED = 5  # columns that an error message lists
 
@@ -17,7 +16,7 @@ MAX_NAMED = 5  # columns that an error message lists
 class NewRows(NamedTuple):
     """X, read for one forest."""
 
-    columns: NDArray[np.float64]  # (p, n)
+    X: NDArray[np.float64]  # (n, p)
     labels: Any  # index of the rows where X has one, else None
 
 
@@ -35,28 +34,31 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
     ValueError
         If columns are missing, are too many, or can't be told to be the right ones.
     """
+    has_names = True
     if is_labelled_table(X):
         X = X.to_dataframe()
-    names = column_names(X)
-    if is_labelled_array(X) and X.ndim == 2:
+    elif is_labelled_array(X) and X.ndim == 2:
+        has_names = X.dims[1] in X.coords
         X = X.to_pandas()
     labels = _labels(X)
     first = draws.first
+    names = column_names(X) if has_names else None
     if names is not None and first.columns_digest:
         X = _in_order(X, names, draws, first.columns_digest)
-    matrix = check_design(X, min_rows=1)
+    known = draws.schema.labels or [None] * first.num_columns
+    matrix = read_covariates(X, labels=known, min_rows=1).X
     if matrix.shape[1] != first.num_columns:
         msg = (
             f"X has {matrix.shape[1]} column(s), but the forest {draws.name!r} was grown on "
             f"{first.num_columns}{_known(draws)}. Pass the same columns."
         )
         raise ValueError(msg)
-    return NewRows(np.ascontiguousarray(matrix.T), labels)
+    return NewRows(matrix, labels)
 
 
 def _labels(X: Any) -> Any:
     """Labels of the rows, unless they are mere numbers from 0."""
-    index = getattr(X, "index", None) if is_table(X) else None
+    index = getattr(X, "index", None) if hasattr(X, "iloc") else None
     return None if index is None or np.array_equal(index, np.arange(len(index))) else index
 
 
@@ -82,7 +84,7 @@ def _in_order(X: Any, names: list[str], draws: Draws, digest: int) -> Any:
             msg += f" Not among them: {_list(extra)}."
         raise ValueError(msg)
     order = [names.index(name) for name in known]
-    return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order]
+    return X.iloc[:, order] if hasattr(X, "iloc") else X.select(known)
 
 
 def _known(draws: Draws) -> str:

@@ -24,17 +24,22 @@ class Options(NamedTuple):
     noise_rate: float | None
 
 
-def check_options(params: dict[str, Any], num_rows: int, num_columns: int) -> Options:
+def check_options(
+    params: dict[str, Any], shape: tuple[int, ...], categorical: tuple[int, ...] = ()
+) -> Options:
     """Refuse options out of range; return the others as plain Python numbers.
 
     Parameters
     ----------
     params : dict
         As `XBARTRegressor.get_params` gives them.
-    num_rows, num_columns : int
-        Shape of X.
+    shape : tuple of int
+        That of X, (n, p).
+    categorical : tuple of int
+        Its columns of categories, whatever `params` says of them.
     """
-    given = {name: params[name] for name in TreeSettings._fields}
+    num_rows, num_columns = shape
+    given = {name: params[name] for name in TreeSettings._fields} | {"categorical": categorical}
     if given["num_trees"] is None:
         given["num_trees"] = default_num_trees(num_rows)
     num_sweeps, burnin = check_sweeps(params["num_sweeps"], params["burnin"])

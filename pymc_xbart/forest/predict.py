@@ -93,7 +93,7 @@ def predict(
 
 
 def _check_memory(rows: NewRows, rows_at_once: int, bytes_a_row: int, max_memory: float) -> None:
-    num_rows = rows.columns.shape[1]
+    num_rows = rows.X.shape[0]
     if num_rows <= rows_at_once:
         return
     msg = (
@@ -109,9 +109,8 @@ def _predict_rows(draws: Draws, rows: NewRows, part: slice, num_threads: int) ->
     import xarray as xr
 
     texts = [str(text) for text in draws.text.values.flat]
-    columns = np.ascontiguousarray(rows.columns[:, part])
-    f = evaluate_draws(texts, columns, num_threads)
-    shape = (*draws.text.shape, *draws.first.batch, columns.shape[1])
+    f = evaluate_draws(texts, rows.X[part], num_threads)
+    shape = (*draws.text.shape, *draws.first.batch, f.shape[-1])
     coords = dict(draws.text.coords)
     if rows.labels is not None:
         coords[draws.dims[-1]] = np.asarray(rows.labels[part])
@@ -130,7 +129,7 @@ def _reduce(
 
     dim = draws.dims[-1]
     kept = []
-    for start in range(0, rows.columns.shape[1], rows_at_once):
+    for start in range(0, rows.X.shape[0], rows_at_once):
         part = slice(start, start + rows_at_once)
         kept.append(reduce(_predict_rows(draws, rows, part, num_threads)))
         if dim not in getattr(kept[-1], "dims", ()):

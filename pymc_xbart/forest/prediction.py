@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.stored import read_draw
-from pymc_xbart.kernels import Forest, route_values
+from pymc_xbart.forest.views import Views, evaluate_trees, see, to_columns
+from pymc_xbart.kernels import Forest
 
 
 def sums_of_trees(
-    forests: Iterable[Forest], cut_values: Iterable[NDArray[np.float64]], X: NDArray[np.float64]
+    forests: Iterable[Forest],
+    cut_values: Iterable[NDArray[np.float64]],
+    views: Views,
+    X: NDArray[np.float64],
 ) -> Iterator[NDArray[np.float64]]:
     """Evaluate forests one after the other.
 
@@ -20,6 +24,8 @@ def sums_of_trees(
     forests : iterable of Forest
     cut_values : iterable of ndarray of shape (nodes,)
         For each forest, its cuts: rows with x <= value go left.
+    views : Views
+        That the forests split on.
     X : ndarray of shape (n, p)
         As `check_design` returns it.
 
@@ -29,10 +35,10 @@ def sums_of_trees(
         Sum of the trees at each row of `X`; at rows that a forest was grown on, to the last bit
         what `kernels.forest_values` gave there.
     """
-    columns = np.ascontiguousarray(X.T)
+    seen = see(X, views.is_categorical)
     for forest, cut_value in zip(forests, cut_values, strict=True):
         f = np.empty(X.shape[0])
-        route_values(forest, cut_value, columns, f)
+        evaluate_trees(*to_columns(forest, cut_value, views), cut_value, seen, f)
         yield f
 
 
@@ -48,7 +54,7 @@ def mean_of_draws(draws: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 def evaluate_draws(
-    texts: Sequence[str], columns: NDArray[np.float64], num_threads: int = 1
+    texts: Sequence[str], X: NDArray[np.float64], num_threads: int = 1
 ) -> NDArray[np.float64]:
     """Evaluate stored draws of a variable.
 
@@ -56,8 +62,8 @@ def evaluate_draws(
     ----------
     texts : sequence of str
         As `write_draw` has written them; at least one, all of the same shape.
-    columns : ndarray of shape (p, n)
-        X, column by column.
+    X : ndarray of shape (n, p)
+        As `check_design` returns it.
     num_threads : int, default 1
         Draws are shared among them; the result is the same.
 
@@ -66,11 +72,13 @@ def evaluate_draws(
     ndarray of shape (draws, forests, n)
         mu and trees; at rows that a forest was grown on, the sampled f to the last bit.
     """
-    f = np.empty((len(texts), len(read_draw(texts[0]).forests), columns.shape[1]))
+    first = read_draw(texts[0])
+    seen = see(X, first.is_categorical)
+    f = np.empty((len(texts), len(first.forests), X.shape[0]))
 
     def evaluate(draw: int) -> None:
-        for k, (mu, forest, cut_value, _) in enumerate(read_draw(texts[draw]).forests):
-            route_values(forest, cut_value, columns, f[draw, k])
+        for k, (mu, forest, view, cut_value, _) in enumerate(read_draw(texts[draw]).forests):
+            evaluate_trees(forest, view, cut_value, seen, f[draw, k])
             f[draw, k] += mu
 
     if num_threads == 1:

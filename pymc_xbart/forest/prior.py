@@ -28,6 +28,7 @@ class TreeSettings(NamedTuple):
     min_samples_leaf: int = 1
     max_depth: int | None = None  # None: unlimited
     cut_prior: str = "columns"  # or "cuts", "paper": how prior weight is shared among cuts
+    categorical: tuple[int, ...] = ()  # columns of X whose values are categories
 
 
 def check_settings(
@@ -39,6 +40,7 @@ def check_settings(
     min_samples_leaf: Any = 1,
     max_depth: Any = None,
     cut_prior: Any = "columns",
+    categorical: tuple[int, ...] = (),
 ) -> TreeSettings:
     """Refuse settings out of range; return the others as plain Python numbers.
 
@@ -70,6 +72,7 @@ def check_settings(
         whole_number(min_samples_leaf, "min_samples_leaf"),
         None if max_depth is None else whole_number(max_depth, "max_depth"),
         cut_prior,
+        categorical,
     )
 
 
@@ -155,8 +158,8 @@ def tree_prior(
     sigma : float
         Prior standard deviation of f at a point, > 0; each of the trees has a variance of
         ``sigma**2 / num_trees``.
-    split_weights : ndarray of shape (p,)
-        As `check_split_weights` returns them.
+    split_weights : ndarray of shape (q,)
+        Of views, as `views.share_weights` returns them.
     num_rows : int
         Rows of X, n. Sets the default of `num_cutpoints`.
     """

@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.calibration import default_noise_rate
 from pymc_xbart.forest.correction import REGROW
-from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.covariates import Labels, read_covariates
 from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
 from pymc_xbart.forest.options import Options, check_options
 from pymc_xbart.forest.prediction import mean_of_draws, sums_of_trees
@@ -20,16 +19,16 @@ from pymc_xbart.forest.sampler import (
     draw_sweeps,
     empty_trace,
     fingerprint,
-    first_state,
+    first_chain,
+    first_scale,
     make_task,
     record,
 )
 from pymc_xbart.forest.training import (
-    Training,
-    calibrate_training,
     read_training,
     weigh_rows,
 )
+from pymc_xbart.forest.views import find_views, show
 from pymc_xbart.kernels import Design, encode
 
 
@@ -102,6 +101,9 @@ class XBARTRegressor(Estimator):
         as in the authors' code: it does, and all cuts are equally likely. "paper", the paper's
         text: every cut has that probability divided by p as its weight, and stopping the rest to 1,
         so that K cuts make a split about K / p times as likely, and trees are far larger.
+    categorical : sequence of int or str, optional
+        Columns whose values are categories, by number or name; by default those that a table
+        declares as categorical without an order. See `XBARTForest`.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Source of chance. The same int gives the same result. NumPy's global state is neither read
         nor changed.
@@ -120,6 +122,9 @@ class XBARTRegressor(Estimator):
         of the trees at x.
     cut_values_ : list of ndarray of shape (nodes,)
         For each of them, its cuts in the units of X: rows with x <= value go left. NaN at leaves.
+    views_ : forest.views.Views
+        What the field `column` of a forest counts: the columns of X, except that one with missing
+        values or of categories has several.
     split_counts_ : ndarray of shape (num_sweeps - burnin, p), int
         Splits on each column, kept sweeps only.
     noise_sd_ : ndarray of shape (num_sweeps,)
@@ -134,6 +139,9 @@ class XBARTRegressor(Estimator):
         test, and the same for all trees where the sweep is tested as a whole.
     num_trees_, mean_, leaf_var_, noise_rate_
         As used; `mean_` is the mean of y, in which rows count by weight.
+    labels_ : list of list of str, or None
+        For each column, its categories in the order of their numbers, or None if it holds numbers;
+        None if no column of X was declared to hold categories.
     n_features_in_ : int
         Columns of X, p.
     feature_names_in_ : ndarray of shape (p,), object
@@ -178,6 +186,7 @@ class XBARTRegressor(Estimator):
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         cut_prior: str = "columns",
+        categorical: Any = None,
         random_state: Any = None,
         warm_start: bool = False,
         progressbar: bool = False,
@@ -197,6 +206,7 @@ class XBARTRegressor(Estimator):
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
         self.cut_prior = cut_prior
+        self.categorical = categorical
         self.random_state = random_state
         self.warm_start = warm_start
         self.progressbar = progressbar
@@ -207,7 +217,8 @@ class XBARTRegressor(Estimator):
         Parameters
         ----------
         X : array_like or DataFrame of shape (n, p)
-            Finite real numbers, n >= 2. Constant columns are allowed and never split on.
+            Numbers, or categories in columns that are `categorical`; n >= 2. Entries may be
+            missing. Constant columns are allowed and never split on.
         y : array_like or Series of shape (n,)
             Finite real numbers, not all equal.
         sample_weight : array_like of shape (n,), optional
@@ -232,16 +243,21 @@ class XBARTRegressor(Estimator):
         is_resumed = self.warm_start and self.__sklearn_is_fitted__()
         if is_resumed:
             self._check_feature_names(names)
-        matrix = check_design(X)
+        matrix, _, labels, categorical = read_covariates(
+            X, self.categorical, labels=self._known_labels() if is_resumed else None
+        )
         matrix, training = weigh_rows(matrix, read_training(y, sample_weight, matrix.shape[0]))
-        options = check_options(self.get_params(), *matrix.shape)
-        design = encode(matrix)
+        options = check_options(self.get_params(), matrix.shape, categorical)
+        views = find_views(matrix, categorical)
+        design = encode(show(matrix, views))
         if is_resumed:
             self._check_num_features(matrix.shape[1])
             scale, chain, trace = self._resume(options, design)
         else:
-            scale, chain, trace = self._start(options, training, design)
-        task = make_task(options, training, design, scale)
+            scale = first_scale(options, training)
+            chain = first_chain(options, training, design, generator_of(self.random_state))
+            trace = empty_trace()
+        task = make_task(options, training, design, views, scale)
         first = len(trace.noise_sd)
         numbers = _with_progressbar(range(first, options.num_sweeps), self.progressbar)
         for number, state, info in draw_sweeps(
@@ -250,6 +266,8 @@ class XBARTRegressor(Estimator):
             record(trace, task, state, info, is_kept=number >= options.burnin)
             chain = chain._replace(state=state)
         self._keep(scale, chain, trace, names)
+        self.views_ = views
+        self.labels_ = labels
         return self
 
     def predict(self, X: Any, *, return_std: bool = False, return_draws: bool = False) -> Any:
@@ -258,7 +276,7 @@ class XBARTRegressor(Estimator):
         Parameters
         ----------
         X : array_like or DataFrame of shape (m, p)
-            Finite real numbers, the columns that the forest was grown on, in the same order.
+            The columns that the forest was grown on, in the same order.
         return_std : bool, default False
             Whether to return the standard deviation of f over the draws, too: how much the kept
             sweeps differ, divided by their number and not by one less, and without the noise of an
@@ -280,9 +298,9 @@ class XBARTRegressor(Estimator):
             msg = "Pass return_std or return_draws, but not both: the draws tell their deviation."
             raise ValueError(msg)
         self._check_feature_names(feature_names(X))
-        matrix = check_design(X, min_rows=1)
+        matrix = read_covariates(X, labels=self._known_labels(), min_rows=1).X
         self._check_num_features(matrix.shape[1])
-        sums = sums_of_trees(self.forests_, self.cut_values_, matrix)
+        sums = sums_of_trees(self.forests_, self.cut_values_, self.views_, matrix)
         if return_draws:
             return self.mean_ + np.stack(list(sums))
         if return_std:
@@ -312,21 +330,6 @@ class XBARTRegressor(Estimator):
         if total == 0.0:
             return float(unexplained == 0.0)
         return float(1.0 - unexplained / total)
-
-    def _start(
-        self, options: Options, training: Training, design: Design
-    ) -> tuple[Scale, Chain, Trace]:
-        """Take the scale from the data, and begin with trees that do not split."""
-        num_trees = options.settings.num_trees
-        calibration, variance = calibrate_training(training)
-        scale = Scale(
-            calibration.mu,
-            options.leaf_var or calibration.sigma**2 / num_trees,
-            options.noise_rate or default_noise_rate(options.noise_shape, variance),
-        )
-        state = first_state(num_trees, design.num_codes.size, variance)
-        chain = Chain(state, generator_of(self.random_state), fingerprint(design))
-        return scale, chain, empty_trace()
 
     def _resume(self, options: Options, design: Design) -> tuple[Scale, Chain, Trace]:
         """Go on from the last fit, as far as its rows and trees allow."""
@@ -392,6 +395,10 @@ class XBARTRegressor(Estimator):
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
+
+    def _known_labels(self) -> Labels:
+        """Labels of categories, column by column."""
+        return self.labels_ or [None] * self.n_features_in_
 
 
 def _with_progressbar(numbers: range, is_shown: bool) -> Iterable[int]:

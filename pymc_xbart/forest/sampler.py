@@ -18,11 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.calibration import default_noise_rate
 from pymc_xbart.forest.correction import Correction, num_uncorrected
 from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.options import Options
 from pymc_xbart.forest.prior import check_split_weights, tree_prior
-from pymc_xbart.forest.training import Training
+from pymc_xbart.forest.training import Training, calibrate_training
+from pymc_xbart.forest.views import Views, num_views_of, share_weights, sum_by_column
 from pymc_xbart.kernels import (
     Design,
     Forest,
@@ -55,32 +57,37 @@ class Task(NamedTuple):
     A row of weight w counts as w observations, each y ~ N(f, noise_var).
     """
 
-    design: Design
+    design: Design  # of the views of X
+    views: Views
     y: NDArray[np.float64]  # (n,), less its mean
     weight: NDArray[np.float64]  # (n,), > 0
     prior: Prior
     num_trees: int
-    correction: Correction
+    correction: Correction  # with `mtry` in views
     noise_shape: float  # noise_var is a priori inverse gamma (noise_shape / 2, noise_rate / 2)
     noise_rate: float
 
 
-def make_task(options: Options, training: Training, design: Design, scale: Scale) -> Task:
+def make_task(
+    options: Options, training: Training, design: Design, views: Views, scale: Scale
+) -> Task:
     """Put together what has been checked."""
-    num_columns, num_rows = design.codes.shape
+    weights = check_split_weights(None, views.is_categorical.size)
     prior = tree_prior(
         options.settings,
         sigma=1.0,
-        split_weights=check_split_weights(None, num_columns),
-        num_rows=num_rows,
+        split_weights=share_weights(weights, views),
+        num_rows=design.codes.shape[1],
     )
+    mtry = options.correction.mtry
     return Task(
         design,
+        views,
         training.y - scale.mean,
         training.weight,
         prior._replace(leaf_var=scale.leaf_var),
         options.settings.num_trees,
-        options.correction,
+        options.correction._replace(mtry=None if mtry is None else num_views_of(mtry, views)),
         options.noise_shape,
         scale.noise_rate,
     )
@@ -91,8 +98,8 @@ class SamplerState(NamedTuple):
 
     forest: Forest
     noise_var: float
-    split_counts: NDArray[np.int64]  # (p,), splits of the forest on each column
-    column_weights: NDArray[np.float64]  # (p,), with which columns are drawn
+    split_counts: NDArray[np.int64]  # (q,), splits of the forest on each view
+    column_weights: NDArray[np.float64]  # (q,), with which views are drawn
 
 
 class Chain(NamedTuple):
@@ -134,7 +141,7 @@ def record(
         forest = state.forest
         trace.forests.append(forest)
         trace.cut_values.append(cut_values(task.design, forest.column, forest.cut))
-        trace.split_counts.append(state.split_counts)
+        trace.split_counts.append(sum_by_column(state.split_counts, task.views))
 
 
 def fingerprint(design: Design) -> str:
@@ -145,14 +152,33 @@ def fingerprint(design: Design) -> str:
     return digest.hexdigest()
 
 
-def first_state(num_trees: int, num_columns: int, noise_var: float) -> SamplerState:
+def first_state(num_trees: int, num_views: int, noise_var: float) -> SamplerState:
     """Trees that do not split and have value 0, and equal column weights."""
     return SamplerState(
         stump_forest(num_trees),
         noise_var,
-        np.zeros(num_columns, np.int64),
-        np.full(num_columns, 1.0 / num_columns),
+        np.zeros(num_views, np.int64),
+        np.full(num_views, 1.0 / num_views),
     )
+
+
+def first_scale(options: Options, training: Training) -> Scale:
+    """Take from the data what is not given."""
+    calibration, variance = calibrate_training(training)
+    return Scale(
+        calibration.mu,
+        options.leaf_var or calibration.sigma**2 / options.settings.num_trees,
+        options.noise_rate or default_noise_rate(options.noise_shape, variance),
+    )
+
+
+def first_chain(
+    options: Options, training: Training, design: Design, rng: np.random.Generator
+) -> Chain:
+    """Begin with trees that do not split."""
+    _, variance = calibrate_training(training)
+    state = first_state(options.settings.num_trees, design.num_codes.size, variance)
+    return Chain(state, rng, fingerprint(design))
 
 
 def draw_sweeps(
@@ -175,8 +201,8 @@ def draw_sweeps(
     state : SamplerState
     info : SweepInfo
     """
-    num_columns, num_rows = task.design.codes.shape
-    work = make_workspace(num_rows, num_columns, task.prior.num_cutpoints)
+    num_views, num_rows = task.design.codes.shape
+    work = make_workspace(num_rows, num_views, task.prior.num_cutpoints)
     leaf_of_row = np.empty((task.num_trees, num_rows), np.int32)
     route_codes(state.forest, task.design.codes, leaf_of_row)
     for number in sweep_numbers:
@@ -227,12 +253,12 @@ def _sweep_trees(
     rng: np.random.Generator,
 ) -> tuple[Forest, SweepInfo, float, NDArray[np.float64]]:
     """Replace tree after tree. `leaf_of_row` is overwritten; returns noise and weights, too."""
-    num_columns = task.design.num_codes.size
+    num_views = task.design.num_codes.size
     # Weights that follow the splits of the tree to be replaced are no part of its prior, and would
     # change its proposal on the way back: a correction considers all columns equally often.
     is_corrected = correction.kind == "tree"
     weights = None if is_corrected else state.column_weights
-    choice = column_choice(num_columns, correction.mtry, weights, is_per_tree=is_corrected)
+    choice = column_choice(num_views, correction.mtry, weights, is_per_tree=is_corrected)
     side = SideDraws(
         draws_noise=True,
         noise_var=np.array([state.noise_var]),
@@ -240,7 +266,7 @@ def _sweep_trees(
         noise_shape=task.noise_shape + (float(task.weight.sum()) - task.y.size),
         noise_rate=task.noise_rate,
         draws_weights=task.correction.kind == "none"
-        and (task.correction.mtry or num_columns) < num_columns,
+        and (task.correction.mtry or num_views) < num_views,
         split_counts=state.split_counts.copy(),
     )
     forest, info = sweep(

@@ -1,4 +1,4 @@
-"""What is to be known of X to read a forest later (floor 1): names of columns, and of rows' dims.
+"""What is to be known of X to read a forest later (floor 1): names of columns, labels, dims.
 
 It travels beside the draws as JSON in an array of bytes, since a model's constant data are numbers.
 """
@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.tables import is_labelled_array, is_table, named_columns
-
 
 class Schema(NamedTuple):
     """Names, as far as there are any."""
 
     columns: list[str] | None = None  # of X, in order
     dims: list[str] | None = None  # of the forest, those of its rows last
+    # of the categories of each column by their numbers, None for a column of numbers; None if all
+    # hold numbers
+    labels: list[list[str] | None] | None = None
 
     def to_bytes(self) -> NDArray[np.uint8]:
         """UTF-8 JSON, (bytes,)."""
@@ -38,16 +39,6 @@ def schema_name(name: str) -> str:
 def trees_name(name: str) -> str:
     """Name of a forest's trees among the statistics of the draws."""
     return f"{name}_trees"
-
-
-def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a DataFrame, or of an xarray.DataArray whose columns have labels."""
-    names = None
-    if is_table(X):
-        names = [name for name, _ in named_columns(X)]
-    elif is_labelled_array(X) and X.ndim == 2 and X.dims[1] in X.coords:
-        names = [str(name) for name in X.coords[X.dims[1]].values]
-    return distinct(names)
 
 
 def distinct(names: Sequence[str] | None) -> list[str] | None:

@@ -1,6 +1,6 @@
 """Forests as text (floor 1): how draws outlive the process.
 
-A stored forest is a line of ASCII: ``xbart1:``, then in Base64 what zlib makes of the bytes below.
+A stored forest is a line of ASCII: ``xbart2:``, then in Base64 what zlib makes of the bytes below.
 All numbers are little-endian. Trees stand one after another, each level by level, so that one bit a
 node says all about their shapes (see `kernels.order`).
 
@@ -11,6 +11,7 @@ num_rows                  uint32                    rows of X
 num_columns               uint32                    its columns
 columns_digest            uint32                    CRC-32 of the columns' names; 0 without names
 rows_digest               uint32                    CRC-32 of X, (n, p) float64, row by row
+is_categorical            1 bit a column, padded    whether its values are categories
 num_batch_dims            uint32                    0, or 1 for a variable of shape (k, n), ...
 batch                     uint32 a dim              k, ...
 then for each forest
@@ -19,13 +20,15 @@ num_trees                 uint32
 num_splits                uint32                    there are num_trees + num_splits leaves
 is_split                  1 bit a node, padded      first node in the highest bit
 column                    uint8, 16 or 32 a split   the smallest type that can name every column
-cut                       float64 a split           rows with x <= cut go left
+view                      uint8 a split             what of the column is compared, see `views`
+cut                       float64 a split           rows where that is <= cut go left
 value                     float64 a leaf
 rows                      uint8, 16 or 32 a leaf    rows of X in it; the smallest type that holds n
 ========================  ========================  ==================================
 
 That is 10 bytes a node, or 11 beyond 65 535 rows, before compression. A change of the format gets
-another number behind ``xbart``, and what has been written stays readable.
+another number behind ``xbart``, and what has been written stays readable. ``xbart1`` has neither
+`is_categorical` nor `view`: all columns hold numbers, and missing values go left.
 """
 
 import base64
@@ -41,7 +44,8 @@ from numpy.typing import NDArray
 from pymc_xbart.kernels import Forest
 from pymc_xbart.kernels.order import children_in_level_order, level_order, tree_starts
 
-PREFIX = "xbart1:"
+PREFIX = "xbart2:"
+OLD_PREFIX = "xbart1:"
 _HEAD = struct.Struct("<IIIII")
 _LENGTH = np.dtype("<u4")
 _FOREST_HEAD = struct.Struct("<dII")
@@ -53,8 +57,10 @@ class StoredForest(NamedTuple):
     """A forest that no longer needs the rows it was grown on."""
 
     mu: float
-    forest: Forest  # its field `cut` is 0: codes have no meaning without those rows
-    cut_value: NDArray[np.float64]  # (nodes,), in the units of X; NaN at leaves
+    # Its columns are those of X; its field `cut` is 0: codes have no meaning without those rows.
+    forest: Forest
+    view: NDArray[np.int32]  # (nodes,), number of the view that a split looks at; 0 at leaves
+    cut_value: NDArray[np.float64]  # (nodes,), in the units of that view; NaN at leaves
     rows: NDArray[np.int64]  # (nodes,), how many of those rows are in each leaf; 0 at splits
 
 
@@ -62,18 +68,25 @@ class StoredDraw(NamedTuple):
     """One draw of a forest variable."""
 
     num_rows: int
-    num_columns: int
     columns_digest: int
     rows_digest: int
+    is_categorical: NDArray[np.bool_]  # (p,)
     batch: tuple[int, ...]  # () for one forest, (k,) for a variable of shape (k, n)
     forests: list[StoredForest]  # in C order
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of X."""
+        return self.is_categorical.size
 
 
 def write_draw(draw: StoredDraw) -> str:
     """Turn one draw into text."""
+    digests = draw.columns_digest, draw.rows_digest
     parts = [
-        _HEAD.pack(*draw[:4], len(draw.batch)),
+        _HEAD.pack(draw.num_rows, draw.num_columns, *digests, len(draw.batch)),
         np.array(draw.batch, _LENGTH).tobytes(),
+        np.packbits(draw.is_categorical).tobytes(),
     ]
     for stored in draw.forests:
         parts += _forest_to_bytes(stored, _dtypes(draw.num_rows, draw.num_columns))
@@ -88,12 +101,14 @@ def read_draw(text: str) -> StoredDraw:
     ValueError
         If it is anything else, or has been cut short.
     """
-    if not text.startswith(PREFIX):
+    is_old = text.startswith(OLD_PREFIX)
+    if not (is_old or text.startswith(PREFIX)):
         start = text[: len(PREFIX)]
         if start.startswith("xbart"):
             msg = (
                 f"These trees are stored in the format {start.partition(':')[0]!r}, which this "
-                f"version of pymc_xbart doesn't know; it reads {PREFIX[:-1]!r}. Update pymc_xbart."
+                f"version of pymc_xbart doesn't know; it reads {OLD_PREFIX[:-1]!r} and "
+                f"{PREFIX[:-1]!r}. Update pymc_xbart."
             )
         elif not text:
             msg = "A draw holds no trees: it is one of the tuning, or of a run that was stopped."
@@ -102,18 +117,23 @@ def read_draw(text: str) -> StoredDraw:
         raise ValueError(msg)
     try:
         data = zlib.decompress(base64.b64decode(text[len(PREFIX) :], validate=True))
-        *head, num_dims = _HEAD.unpack_from(data)
+        num_rows, num_columns, of_columns, of_rows, num_dims = _HEAD.unpack_from(data)
         batch = tuple(np.frombuffer(data, _LENGTH, num_dims, _HEAD.size).tolist())
         position = _HEAD.size + num_dims * _LENGTH.itemsize
+        is_categorical = np.zeros(num_columns, np.bool_)
+        if not is_old:
+            packed = np.frombuffer(data, np.uint8, -(-num_columns // 8), position)
+            is_categorical = np.unpackbits(packed, count=num_columns).astype(np.bool_)
+            position += packed.size
         forests = []
+        dtypes = _dtypes(num_rows, num_columns)
         for _ in range(math.prod(batch)):
-            stored, position = _forest_from_bytes(data, position, _dtypes(*head[:2]))
+            stored, position = _forest_from_bytes(data, position, dtypes, has_views=not is_old)
             forests.append(stored)
     except (ValueError, zlib.error, struct.error) as error:
         msg = "The text of stored trees is damaged: it may have been cut short."
         raise ValueError(msg) from error
-    num_rows, num_columns, of_columns, of_rows = head
-    return StoredDraw(num_rows, num_columns, of_columns, of_rows, batch, forests)
+    return StoredDraw(num_rows, of_columns, of_rows, is_categorical, batch, forests)
 
 
 def digest_of(names: Sequence[str] | None) -> int:
@@ -149,13 +169,16 @@ def _forest_to_bytes(stored: StoredForest, dtypes: _Dtypes) -> list[bytes]:
         _FOREST_HEAD.pack(stored.mu, forest.tree_start.size - 1, splits.size),
         np.packbits(is_split).tobytes(),
         forest.column[splits].astype(dtypes.column).tobytes(),
+        stored.view[splits].astype(np.uint8).tobytes(),
         stored.cut_value[splits].astype("<f8").tobytes(),
         forest.value[leaves].astype("<f8").tobytes(),
         stored.rows[leaves].astype(dtypes.rows).tobytes(),
     ]
 
 
-def _forest_from_bytes(data: bytes, position: int, dtypes: _Dtypes) -> tuple[StoredForest, int]:
+def _forest_from_bytes(
+    data: bytes, position: int, dtypes: _Dtypes, *, has_views: bool
+) -> tuple[StoredForest, int]:
     """Read one forest; returns it with the position behind it."""
 
     def take(dtype: np.dtype[Any] | str, count: int) -> NDArray[Any]:
@@ -169,14 +192,17 @@ def _forest_from_bytes(data: bytes, position: int, dtypes: _Dtypes) -> tuple[Sto
     num_nodes = num_trees + 2 * num_splits
     is_split = np.unpackbits(take("u1", -(-num_nodes // 8)), count=num_nodes).astype(bool)
     column = np.full(num_nodes, -1, np.int32)
+    view = np.zeros(num_nodes, np.int32)
     cut_value = np.full(num_nodes, np.nan)
     value = np.zeros(num_nodes)
     rows = np.zeros(num_nodes, np.int64)
     column[is_split] = take(dtypes.column, num_splits)
+    if has_views:
+        view[is_split] = take("u1", num_splits)
     cut_value[is_split] = take("<f8", num_splits)
     value[~is_split] = take("<f8", num_nodes - num_splits)
     rows[~is_split] = take(dtypes.rows, num_nodes - num_splits)
     tree_start = tree_starts(is_split, num_trees)
     left = children_in_level_order(is_split, tree_start)
     forest = Forest(tree_start, column, np.zeros(num_nodes, np.int32), left, value)
-    return StoredForest(mu, forest, cut_value, rows), position
+    return StoredForest(mu, forest, view, cut_value, rows), position

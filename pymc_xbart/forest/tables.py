@@ -47,7 +47,7 @@ def first_rows(rows: NDArray[np.intp]) -> str:
     return f"rows {', '.join(named[:-1])} and {named[-1]}"
 
 
-def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
+def as_numbers(values: Any, what: str, advice: str | None = None) -> NDArray[np.float64]:
     """Convert an array or Series to float64; whatever counts as missing becomes NaN.
 
     Parameters
@@ -56,6 +56,8 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
         Any shape; a column of a DataFrame; a masked array.
     what : str
         How an error message begins, for instance "Column 'age' of X".
+    advice : str, optional
+        How one about anything but numbers ends.
 
     Returns
     -------
@@ -70,9 +72,10 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
     ValueError
         If the numbers are complex.
     """
+    advice = advice or _ADVICE
     if getattr(getattr(values, "dtype", None), "categories", None) is not None:
         # pandas would hand out the categories' own values, numbers perhaps, without their order
-        msg = f"{what} holds categories. {_ADVICE}"
+        msg = f"{what} holds categories. {advice}"
         raise TypeError(msg)
     is_masked = np.ma.isMaskedArray(values)
     array = np.asarray(values.data if is_masked else values)
@@ -86,25 +89,27 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
         result = array.astype(np.float64)
     elif array.dtype.kind in "OUS":
         mask = np.ma.getmaskarray(values) if is_masked else None
-        result = _numbers_of_objects(array.astype(object), mask, what)
+        result = _numbers_of_objects(array.astype(object), mask, what, advice)
     else:
         # Dates and durations, say: as objects, some of them would be numbers.
-        msg = f"{what} holds values of type {array.dtype}. {_ADVICE}"
+        msg = f"{what} holds values of type {array.dtype}. {advice}"
         raise TypeError(msg)
     if is_masked:
         result[np.ma.getmaskarray(values)] = np.nan
     return result
 
 
+_ADVICE = "Pass real numbers."
 # In the words that scikit-learn's estimator checks look for.
-_ADVICE = (
-    "The argument must be free of strings, categories and dates: pass real numbers, for instance a "
-    "category as one column of zeros and ones for each of its levels."
+COLUMN_ADVICE = (
+    "The argument must be free of strings: declare a column of categories as such, for instance by "
+    "table.astype({'name': 'category'}) in pandas, or give its categories numbers and name it in "
+    "`categorical`; convert numbers that are text."
 )
 
 
 def _numbers_of_objects(
-    array: NDArray[np.object_], mask: NDArray[np.bool_] | None, what: str
+    array: NDArray[np.object_], mask: NDArray[np.bool_] | None, what: str, advice: str
 ) -> NDArray[np.float64]:
     """Convert one by one, as tables with mixed columns and nullable ones arrive as objects."""
     result = np.full(array.shape, np.nan)
@@ -121,7 +126,7 @@ def _numbers_of_objects(
         value = array.flat[refused[0]]
         msg = (
             f"{what} holds values that are not real numbers in {first_rows(np.unique(rows))} "
-            f"(counting from 0), first {value!r}. {_ADVICE}"
+            f"(counting from 0), first {value!r}. {advice}"
         )
         raise TypeError(msg)
     return result

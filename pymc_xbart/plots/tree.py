@@ -1,5 +1,6 @@
 """`plot_tree`: one tree as a figure (floor 3)."""
 
+import math
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -116,7 +117,7 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
                     )
         if line["left"] >= 0:
-            text, face, ink = f"{_short(line['column'])}\n≤ {line['cut']:.4g}", "white", "black"
+            text, face, ink = f"{_short(line['column'])}\n{_condition(line)}", "white", "black"
         else:
             face = colours(norm(line["value"]))
             ink = "white" if abs(line["value"]) > 0.75 * largest else "black"
@@ -127,6 +128,15 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
     ax.set_xlim(-0.6, max(x.values()) + 0.6)
     ax.set_ylim(-float(nodes["depth"].max()) - 0.5, 0.5)
     ax.set_axis_off()
+
+
+def _condition(split: pd.Series) -> str:
+    """What holds for the rows that go left."""
+    if split["categories"] is not None:
+        return f"in {{{_short(', '.join(split['categories']))}}}"
+    if split["cut"] == -math.inf:
+        return "is missing"
+    return f"≤ {split['cut']:.4g}"
 
 
 def _short(name: Any) -> str:

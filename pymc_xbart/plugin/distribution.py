@@ -52,8 +52,10 @@ class XBARTForest(pm.Distribution):
     name : str
         Name in the model.
     X : array_like, DataFrame, `pm.Data` or other non-random tensor, shape (n, p)
-        Covariates: finite real numbers, n >= 2, p >= 1. Constant columns are allowed and never
-        split on. Use `pm.Data` where rows will be replaced later.
+        Covariates, n >= 2, p >= 1. Columns of a table may hold numbers, booleans, dates, times or
+        categories; see `categorical`. Entries may be missing: each split on such a column sends
+        them left or right, which is part of the split, and a split may set them apart. Constant
+        columns are allowed and never split on. Use `pm.Data` where rows will be replaced later.
     y : array_like, Series, one-column DataFrame or `pm.Data`, shape (m,) with m <= n, optional
         A response to calibrate the prior by, on the scale of f: ``mu = mean(y)`` and ``sigma =
         sqrt(0.3 * var(y))`` [2]_, over the entries that are not missing. It sets these two numbers
@@ -94,6 +96,11 @@ class XBARTForest(pm.Distribution):
           ``correction="none"``.
 
         Where no column has ties, the first two are the same.
+    categorical : sequence of int or str, optional
+        Columns whose values are categories, by number or name; by default those that a table
+        declares as categorical without an order. A split on one sends a subset of its categories
+        left: it is a cut in one of up to ten orders of the categories, fixed and arbitrary, all of
+        them equally likely. Missing values are a category.
     dims : str or tuple of str, optional
         Names of the dimensions, the last one that of the rows of X.
     shape : tuple of int, optional
@@ -154,6 +161,7 @@ class XBARTForest(pm.Distribution):
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         cut_prior: str = "columns",
+        categorical: Sequence[int | str] | None = None,
         dims: str | Sequence[str] | None = None,
         shape: Any = None,
         **kwargs: Any,
@@ -176,6 +184,7 @@ class XBARTForest(pm.Distribution):
             min_samples_leaf=min_samples_leaf,
             max_depth=max_depth,
             cut_prior=cut_prior,
+            categorical=categorical,
             dims=dims,
             shape=shape,
             **kwargs,
@@ -203,6 +212,7 @@ class XBARTForest(pm.Distribution):
         mu: Any = None,
         sigma: Any = None,
         split_weights: Any = None,
+        categorical: Any = None,
         shape: Any = None,
         size: Any = None,
         **kwargs: Any,
@@ -212,8 +222,8 @@ class XBARTForest(pm.Distribution):
         Takes the arguments of the class, apart from `name` and `dims`.
         """
         given = {name: kwargs.pop(name) for name in TreeSettings._fields if name in kwargs}
+        X, current_X, given["categorical"] = covariates(X, categorical)
         settings = check_settings(**given)
-        X, current_X = covariates(X)
         num_rows, num_columns = current_X.shape
         if size is not None and shape is None:
             shape = (*convert_size(size), num_rows)

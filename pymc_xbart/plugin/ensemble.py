@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from pymc_xbart.forest.correction import MIN_REGROWN, Correction
 from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.nonquadratic import LogLikelihood, TreeSampler
+from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.forest.stored import StoredForest
+from pymc_xbart.forest.views import (
+    Views,
+    find_views,
+    num_views_of,
+    share_weights,
+    sum_by_column,
+    to_columns,
+    to_views,
+)
 from pymc_xbart.kernels import (
     ColumnChoice,
     Design,
@@ -45,6 +55,16 @@ class EnsembleState(NamedTuple):
     leaf_of_row: NDArray[np.int32]  # (num_trees, n)
 
 
+class Splits(NamedTuple):
+    """Splits of a forest, column by column of X, p in all."""
+
+    counts: NDArray[np.int64]  # (p,)
+    # (splits, p), what each column weighs in the prior of each split, apart from its split weight:
+    # that of its views which have cuts there, all of them together being 1, see
+    # `split_availability`
+    availability: NDArray[np.float64]
+
+
 class SweepReport(NamedTuple):
     """What one sweep over an ensemble did, averaged over trees."""
 
@@ -60,6 +80,8 @@ class Ensemble:
     Parameters
     ----------
     design : Design
+        Of the views of X.
+    views : Views
     prior : Prior
         Of one tree; hyperparameters that are random have their initial values in it.
     mu : float
@@ -67,17 +89,20 @@ class Ensemble:
     num_trees : int
     """
 
-    def __init__(self, design: Design, prior: Prior, mu: float, num_trees: int) -> None:
+    def __init__(
+        self, design: Design, views: Views, prior: Prior, mu: float, num_trees: int
+    ) -> None:
         self.design = design
+        self.views = views
         self.prior = prior
         self.mu = mu
         self.num_trees = num_trees
-        num_columns, num_rows = design.codes.shape
-        self._work = make_workspace(num_rows, num_columns, prior.num_cutpoints)
+        num_views, num_rows = design.codes.shape
+        self._work = make_workspace(num_rows, num_views, prior.num_cutpoints)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the scratch behind when a step travels to another process."""
-        return type(self), (self.design, self.prior, self.mu, self.num_trees)
+        return type(self), (self.design, self.views, self.prior, self.mu, self.num_trees)
 
     @property
     def num_rows(self) -> int:
@@ -94,28 +119,34 @@ class Ensemble:
         return EnsembleState(stump_forest(self.num_trees), leaf_of_row)
 
     def prior_with(self, sigma: float, split_weights: NDArray[np.float64]) -> Prior:
-        """Prior of a tree under other hyperparameters."""
+        """Prior of a tree under other hyperparameters, with weights of columns, (p,)."""
         leaf_var = float(sigma) ** 2 / self.num_trees
-        return self.prior._replace(leaf_var=leaf_var, split_weights=split_weights.copy())
+        weights = share_weights(split_weights, self.views)
+        return self.prior._replace(leaf_var=leaf_var, split_weights=weights)
 
     def draw_prior(self, prior: Prior, rng: np.random.Generator) -> EnsembleState:
         """Trees drawn from their prior."""
         return EnsembleState(*draw_prior_forest(self.design, prior, self.num_trees, rng))
 
-    def availability(self, state: EnsembleState) -> NDArray[np.float64]:
-        """What each column weighs in the prior of each split, see `split_availability`."""
-        return split_availability(state.forest, self.design, self.prior, self._work)
+    def splits(self, state: EnsembleState) -> Splits:
+        """What the trees say about the weights of columns."""
+        counts = count_splits(state.forest, self.design.num_codes.size)
+        available = split_availability(state.forest, self.design, self.prior, self._work)
+        available /= self.views.of_column[self.views.column]
+        return Splits(sum_by_column(counts, self.views), sum_by_column(available, self.views))
 
     def stored(self, state: EnsembleState) -> StoredForest:
         """Trees that no longer need the rows of X."""
         forest, leaf_of_row = state
         cuts = cut_values(self.design, forest.column, forest.cut)
-        return StoredForest(self.mu, forest, cuts, rows_of_leaves(forest, leaf_of_row))
+        rows = rows_of_leaves(forest, leaf_of_row)
+        return StoredForest(self.mu, *to_columns(forest, cuts, self.views), cuts, rows)
 
     def transplant(self, stored: StoredForest) -> EnsembleState:
         """Put the trees of another fit on the rows of X."""
         forest, leaf_of_row = transplant_forest(
-            stored.forest, stored.cut_value, self.design, self.prior
+            to_views(stored.forest, stored.view, self.views),
+            *(stored.cut_value, self.design, self.prior),
         )
         # Another prior mean is none of the trees' business: every leaf takes its share of it.
         is_leaf = forest.left < 0
@@ -200,11 +231,11 @@ class Ensemble:
         return EnsembleState(forest, leaf_of_row), _report(info)
 
     def _choice(self, correction: Correction) -> ColumnChoice:
-        return column_choice(
-            self.design.num_codes.size,
-            correction.mtry,
-            is_per_tree=correction.mtry is not None,
-        )
+        num_views = self.design.num_codes.size
+        mtry = correction.mtry
+        if mtry is not None:
+            mtry = num_views_of(mtry, self.views)
+        return column_choice(num_views, mtry, is_per_tree=mtry is not None)
 
 
 def _report(info: SweepInfo) -> SweepReport:
@@ -229,9 +260,10 @@ def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
 
     Worker processes that are forked later then find it compiled.
     """
-    design = encode(np.array([[0.0], [1.0]]))
+    X = np.array([[0.0], [1.0]])
     prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
-    ensemble = Ensemble(design, prior, 0.0, MIN_REGROWN + 1)  # so that one of them is not regrown
+    num_trees = MIN_REGROWN + 1  # so that one of them is not regrown
+    ensemble = Ensemble(encode(X), find_views(X), prior, 0.0, num_trees)
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
     for step in {Correction(), correction._replace(mtry=None)}:  # the first sweeps have none

@@ -17,9 +17,9 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.sharedvar import TensorSharedVariable
 
 from pymc_xbart.forest.prior import check_sigma, check_split_weights
-from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.kernels import Forest
 from pymc_xbart.kernels.records import NO_COLUMN
+from pymc_xbart.plugin.ensemble import Splits
 from pymc_xbart.plugin.random_variable import check_columns, forest_inputs
 from pymc_xbart.plugin.statistics import statistics_of
 
@@ -87,23 +87,19 @@ class Hyperparameters:
             np.broadcast_to(split_weights, shape).reshape(-1, self._num_columns),
         )
 
-    def publish(
-        self, forests: list[Forest], availability: list[NDArray[np.float64]] | None
-    ) -> None:
+    def publish(self, forests: list[Forest], splits: list[Splits] | None) -> None:
         """Tell the model what the trees are like.
 
         Parameters
         ----------
         forests : list of k Forest
-        availability : list of k ndarray of shape (splits, p), or None
-            From `split_availability`; needed if split weights are random.
+        splits : list of k Splits, or None
+            Needed if split weights are random.
         """
         if self._leaves:
             self._set(self._leaves[0], self._by_forest([_leaf_statistics(f) for f in forests]))
-        if self._splits and availability is not None:
-            counts, distinct, occurrences = _split_statistics(
-                forests, availability, self._num_columns
-            )
+        if self._splits and splits is not None:
+            counts, distinct, occurrences = _split_statistics(splits, self._num_columns)
             self._set(self._splits[0], self._by_forest(counts))
             self._set(self._splits[1], distinct)
             self._set(self._splits[2], self._by_forest(occurrences))
@@ -125,11 +121,9 @@ def _leaf_statistics(forest: Forest) -> tuple[float, float]:
     return float(is_leaf.sum()), float(num_trees * np.sum(forest.value[is_leaf] ** 2))
 
 
-def _split_statistics(
-    forests: list[Forest], availability: list[NDArray[np.float64]], num_columns: int
-) -> list[NDArray[Any]]:
+def _split_statistics(splits: list[Splits], num_columns: int) -> list[NDArray[Any]]:
     """Counts (k, p), distinct availabilities (m, p), and their occurrences (k, m)."""
-    counts = [count_splits(forest, num_columns) for forest in forests]
+    counts, availability = zip(*splits, strict=True)
     # One more row, so that there always is one; it occurs in no forest.
     rows = np.concatenate([*availability, np.ones((1, num_columns))])
     distinct, which = np.unique(rows, axis=0, return_inverse=True)

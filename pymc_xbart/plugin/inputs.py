@@ -11,22 +11,26 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pymc.data import MinibatchOp
+from pymc.model import Model
 from pymc.pytensorf import rvs_in_graph
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import MissingInputError
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_xbart.forest.calibration import calibrate, read_response
-from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.covariates import choose_columns, read_covariates
 from pymc_xbart.forest.prior import check_mu, check_sigma, check_split_weights
 from pymc_xbart.plugin.statistics import with_leaves, with_splits
+from pymc_xbart.plugin.storage import names_of_data
 
 
 def evaluate(variable: Variable, what: str) -> NDArray[Any]:
     """Value of a constant, of data, or of a graph of them."""
     if isinstance(variable, Constant):
         return np.asarray(variable.data)
+    _refuse_masked(variable, what)
     try:
         return np.asarray(variable.eval(mode="FAST_COMPILE"))
     except MissingInputError as error:
@@ -37,11 +41,25 @@ def evaluate(variable: Variable, what: str) -> NDArray[Any]:
         raise TypeError(msg) from error
 
 
-def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
-    """X as a float64 tensor, and what it holds at the moment, (n, p)."""
+def _refuse_masked(variable: Variable, what: str) -> None:
+    """Refuse data that `pm.set_data` has turned into something PyTensor can't compute with."""
+    for x in ancestors([variable]):
+        if isinstance(x, SharedVariable) and np.ma.isMaskedArray(x.get_value(borrow=True)):
+            msg = (
+                f"{what} has missing values in {x.name!r}, but data of PyMC can't hold them. Give "
+                "a forest its X as a table or an array in place of pm.Data, and predict at other "
+                "rows with pymc_xbart.predict, or with a model written for them."
+            )
+            raise NotImplementedError(msg)
+
+
+def covariates(
+    X: Any, categorical: Any = None
+) -> tuple[TensorVariable, NDArray[np.float64], tuple[int, ...]]:
+    """X as a float64 tensor, what it holds at the moment, (n, p), and its columns of categories."""
     if not isinstance(X, Variable):
-        current = check_design(X, min_rows=1)
-        return pt.as_tensor_variable(current), current
+        current, *_, chosen = read_covariates(X, categorical, min_rows=1)
+        return pt.as_tensor_variable(current), current, chosen
     if not isinstance(X, TensorVariable):
         msg = (
             f"X is a symbolic variable of type {X.type}, but must be a tensor, as `pm.Data` gives. "
@@ -61,8 +79,11 @@ def covariates(X: Any) -> tuple[TensorVariable, NDArray[np.float64]]:
             "Pass data."
         )
         raise NotImplementedError(msg)
-    current = check_design(evaluate(X, "X"), min_rows=1)
-    return X.astype("float64"), current
+    current, *_ = read_covariates(evaluate(X, "X"), min_rows=1)
+    model = Model.get_context(error_if_none=False)
+    names = None if model is None else names_of_data(X, model)
+    chosen = choose_columns(categorical or (), names, current.shape[1])
+    return X.astype("float64"), current, chosen
 
 
 def location_and_scale(

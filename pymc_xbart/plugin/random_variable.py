@@ -27,6 +27,7 @@ from pymc_xbart.forest.prior import (
     check_split_weights,
     tree_prior,
 )
+from pymc_xbart.forest.views import Views, find_views, share_weights, show
 from pymc_xbart.kernels import Design, draw_prior_forest, encode, forest_values
 from pymc_xbart.plugin.inputs import evaluate, is_random
 
@@ -81,16 +82,18 @@ class XBARTForestRV(RandomVariable):
             batch = np.broadcast_shapes(
                 X.shape[:-2], mu.shape, sigma.shape, split_weights.shape[:-1]
             )
-        one_design = _encode(X.reshape(X.shape[-2:])) if math.prod(X.shape[:-2]) == 1 else None
+        one_design = None
+        if math.prod(X.shape[:-2]) == 1:
+            one_design = _encode(X.reshape(X.shape[-2:]), self.settings)
         X = np.broadcast_to(X, (*batch, *X.shape[-2:]))
         mu = np.broadcast_to(mu, batch)
         sigma = np.broadcast_to(sigma, batch)
         split_weights = np.broadcast_to(split_weights, (*batch, split_weights.shape[-1]))
         f = np.empty((*batch, X.shape[-2]))
         for k in np.ndindex(batch):
-            design = _encode(X[k]) if one_design is None else one_design
+            design = _encode(X[k], self.settings) if one_design is None else one_design
             f[k] = _draw(
-                self.settings, rng, design, float(mu[k]), float(sigma[k]), split_weights[k]
+                self.settings, rng, *design, float(mu[k]), float(sigma[k]), split_weights[k]
             )
         return f
 
@@ -134,26 +137,30 @@ def _unpad(array: NDArray[Any], num_core_dims: int) -> NDArray[Any]:
     return array
 
 
-def _encode(X: NDArray[Any]) -> Design:
+def _encode(X: NDArray[Any], settings: TreeSettings) -> tuple[Design, Views]:
     # X may have been replaced since the model was built; a single row is then a legal question.
-    return encode(check_design(X, min_rows=1))
+    matrix = check_design(X, min_rows=1)
+    views = find_views(matrix, settings.categorical)
+    return encode(show(matrix, views)), views
 
 
 def _draw(
     settings: TreeSettings,
     rng: np.random.Generator,
     design: Design,
+    views: Views,
     mu: float,
     sigma: float,
     split_weights: NDArray[Any],
 ) -> NDArray[np.float64]:
     """Draw one f, (n,)."""
     _refuse_predictions()
-    num_columns, num_rows = design.codes.shape
+    num_rows = design.codes.shape[1]
+    weights = check_split_weights(split_weights, views.is_categorical.size)
     prior = tree_prior(
         settings,
         sigma=float(check_sigma(sigma)),
-        split_weights=check_split_weights(split_weights, num_columns),
+        split_weights=share_weights(weights, views),
         num_rows=num_rows,
     )
     forest, leaf_of_row = draw_prior_forest(design, prior, settings.num_trees, rng)
@@ -191,7 +198,8 @@ def _draw_in_object_mode(
     *settings: Any,
 ) -> NDArray[np.float64]:
     """Twin of `rng_fn` for one element of the batch, called from compiled code."""
-    return _draw(TreeSettings(*settings), rng, _encode(X), mu, sigma, split_weights)
+    tree_settings = TreeSettings(*settings)
+    return _draw(tree_settings, rng, *_encode(X, tree_settings), mu, sigma, split_weights)
 
 
 @numba_core_rv_funcify.register(XBARTForestRV)
@@ -202,7 +210,8 @@ def _numba_core_of_forest(op: XBARTForestRV, node: Apply) -> tuple[Callable[...,
     one in `rng_fn`; with a dispatch of its own it does so without PyTensor's warning, and its draws
     are the same.
     """
-    num_trees, alpha, beta, num_cutpoints, min_samples_leaf, max_depth, cut_prior = op.settings
+    num_trees, alpha, beta, num_cutpoints, min_samples_leaf, max_depth, cut_prior = op.settings[:-1]
+    categorical = op.settings.categorical
     out_dtype = node.outputs[1].type.numpy_dtype
 
     @numba_njit
@@ -221,6 +230,7 @@ def _numba_core_of_forest(op: XBARTForestRV, node: Apply) -> tuple[Callable[...,
                 min_samples_leaf,
                 max_depth,
                 cut_prior,
+                categorical,
             )
         return f.astype(out_dtype)
 

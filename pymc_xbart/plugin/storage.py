@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
-from pymc_xbart.forest.schema import Schema, column_names, distinct, schema_name
+from pymc_xbart.forest.covariates import read_covariates
+from pymc_xbart.forest.schema import Schema, distinct, schema_name
 
 
 class Text:
@@ -37,10 +38,13 @@ NO_TREES = Text("")
 def add_schema(name: str, X: Any, dims: str | Sequence[str] | None) -> None:
     """Add what is known of a forest's X to the constant data of the model on the context stack."""
     model = pm.modelcontext(None)
-    columns = _names_in_model(X, model) if isinstance(X, Variable) else column_names(X)
+    if isinstance(X, Variable):
+        columns, labels = names_of_data(X, model), None
+    else:
+        _, columns, labels, _ = read_covariates(X, min_rows=1)
     names = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
     if columns is not None or names is not None:
-        pm.Data(schema_name(name), Schema(columns, names).to_bytes())
+        pm.Data(schema_name(name), Schema(columns, names, labels).to_bytes())
 
 
 def find_schema(model: Model, name: str) -> Schema:
@@ -49,7 +53,7 @@ def find_schema(model: Model, name: str) -> Schema:
     return Schema() if data is None else Schema.from_bytes(data.get_value())
 
 
-def _names_in_model(X: Variable, model: Model) -> list[str] | None:
+def names_of_data(X: Variable, model: Model) -> list[str] | None:
     """Labels of the last dimension of data."""
     dims = model.named_vars_to_dims.get(X.name, ())
     labels = model.coords.get(dims[1]) if len(dims) == 2 else None

@@ -14,8 +14,10 @@ from pymc.model import Model
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_xbart.forest.covariates import relabel
 from pymc_xbart.forest.draws import Draws, find_draws, stored_forests
 from pymc_xbart.forest.prediction import evaluate_draws
+from pymc_xbart.forest.schema import Schema
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows
 from pymc_xbart.plugin.inputs import evaluate
 from pymc_xbart.plugin.labels import GROUPS, labels_now, labels_then
@@ -65,9 +67,7 @@ def substitute_forests(
     """
     _check_tree(idata)
     posterior = idata["posterior"].to_dataset()
-    found = [
-        _Found(rv, _find(rv, idata, posterior), forest_inputs(rv).X) for rv in forests_of(model)
-    ]
+    found = [_found(rv, _find(rv, idata, posterior), model) for rv in forests_of(model)]
     changed = {each.rv for each in found if digest_of_rows(each.X) != each.first.rows_digest}
     holds = {v.name for v in model.free_RVs if not set(ancestors([v])) & changed} | set(keep)
     holds -= {*anew, *(each.rv.name for each in found)}
@@ -88,11 +88,22 @@ class _Found(NamedTuple):
 
     rv: TensorVariable
     draws: Draws
-    X: NDArray[np.float64]  # (n, p), what the model holds now
+    X: NDArray[np.float64]  # (n, p), what the model holds now, numbered as the trees know it
 
     @property
     def first(self) -> StoredDraw:
         return self.draws.first
+
+
+def _found(rv: TensorVariable, draws: Draws, model: Model) -> _Found:
+    """Read the X of a forest in terms of its stored trees."""
+    X = forest_inputs(rv).X
+    _check_columns(rv, X.shape[1], draws, model)
+    schema = find_schema(model, str(rv.name))
+    known = draws.schema.labels
+    if draws.schema != Schema():
+        X = relabel(X, schema.labels, known, schema.columns)
+    return _Found(rv, draws, X)
 
 
 def forests_of(model: Model) -> list[TensorVariable]:
@@ -154,7 +165,6 @@ def _evaluate(found: _Found, model: Model, num_threads: int) -> xr.DataArray:
     """Draws of one forest at the model's current X, with the model's dims and labels of rows."""
     rv, draws, X = found
     first = found.first
-    _check_columns(rv, X.shape[1], draws, model)
     if rv.type.ndim != len(first.batch) + 1:
         msg = (
             f"The forest {rv.name!r} has {rv.type.ndim} dimension(s) in this model, but "
@@ -162,7 +172,7 @@ def _evaluate(found: _Found, model: Model, num_threads: int) -> xr.DataArray:
         )
         raise ValueError(msg)
     texts = [str(text) for text in draws.text.values.flat]
-    f = evaluate_draws(texts, np.ascontiguousarray(X.T), num_threads)
+    f = evaluate_draws(texts, X, num_threads)
     f = f.reshape((*draws.text.shape, *first.batch, X.shape[0])).astype(rv.type.dtype)
     dims = _dims(rv, model)
     coords = dict(draws.text.coords)
@@ -183,6 +193,14 @@ def _check_columns(rv: TensorVariable, num_columns: int, draws: Draws, model: Mo
         msg = (
             f"X of the forest {rv.name!r} has {num_columns} column(s) now, but the stored trees "
             f"were grown on {first.num_columns}. Pass the same columns in the same order."
+        )
+        raise ValueError(msg)
+    categorical = np.flatnonzero(first.is_categorical).tolist()
+    if categorical != list(rv.owner.op.settings.categorical):
+        msg = (
+            f"The stored trees were grown on categories in columns {categorical} (counting from "
+            f"0), but the forest {rv.name!r} has them in {list(rv.owner.op.settings.categorical)}. "
+            "Pass the same columns, or `categorical`, as in the fit."
         )
         raise ValueError(msg)
     names = find_schema(model, str(rv.name)).columns

@@ -14,10 +14,12 @@ from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.correction import Correction, check_fits
+from pymc_xbart.forest.covariates import Labels
 from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, write_draw
 from pymc_xbart.forest.tables import first_rows
+from pymc_xbart.forest.views import find_views, share_weights, show
 from pymc_xbart.kernels import STEEPEST, Prior, encode
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
 from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
@@ -37,6 +39,7 @@ class Target(NamedTuple):
     hyperparameters: Hyperparameters
     batch: tuple[int, ...]  # leading dimensions of its value
     digests: tuple[int, int]  # of the names of X's columns, and of its rows
+    labels: Labels | None  # of the categories in X, as far as it came with some
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
         """Sum of the trees, (number of ensembles, n)."""
@@ -77,18 +80,21 @@ class Target(NamedTuple):
         """Tell the model's log-probability what the trees are like, if it wants to know."""
         if not self.hyperparameters.is_random:
             return
-        availability = None
+        splits = None
         if self.hyperparameters.reads_splits:
             pairs = zip(self.ensembles, states, strict=True)
-            availability = [ensemble.availability(state) for ensemble, state in pairs]
-        self.hyperparameters.publish([state.forest for state in states], availability)
+            splits = [ensemble.splits(state) for ensemble, state in pairs]
+        self.hyperparameters.publish([state.forest for state in states], splits)
 
     def write(self, states: list[EnsembleState]) -> str:
         """Turn the trees into text that outlives the process."""
         pairs = zip(self.ensembles, states, strict=True)
         forests = [ensemble.stored(state) for ensemble, state in pairs]
-        num_columns, num_rows = self.ensembles[0].design.codes.shape
-        return write_draw(StoredDraw(num_rows, num_columns, *self.digests, self.batch, forests))
+        first = self.ensembles[0]
+        is_categorical = first.views.is_categorical
+        return write_draw(
+            StoredDraw(first.num_rows, *self.digests, is_categorical, self.batch, forests)
+        )
 
     def _check_start(self, wanted: NDArray[Any]) -> None:
         """Refuse values that no trees can follow."""
@@ -139,7 +145,8 @@ def make_target(
     # Data may have been replaced by a single row, which is all right for draws from the prior only.
     X = check_design(inputs.X)
     check_fits(correction, settings.cut_prior, X.shape[1])
-    design = encode(X)
+    views = find_views(X, settings.categorical)
+    design = encode(show(X, views))
     value = model.rvs_to_values[rv]
     check_shape(point[value.name].shape, X.shape[0])
     batch = point[value.name].shape[:-1]
@@ -149,8 +156,12 @@ def make_target(
     ensembles = [
         Ensemble(
             design,
+            views,
             tree_prior(
-                settings, sigma=sigma[k], split_weights=split_weights[k], num_rows=X.shape[0]
+                settings,
+                sigma=sigma[k],
+                split_weights=share_weights(split_weights[k], views),
+                num_rows=X.shape[0],
             ),
             float(mu[k]),
             settings.num_trees,
@@ -160,9 +171,10 @@ def make_target(
     likelihood = Likelihood(model, rv, mode=mode)
     # A generator of its own: examining the model must not shift anyone's draws.
     likelihood.check(point, np.random.default_rng(0))
-    digests = digest_of(find_schema(model, str(rv.name)).columns), digest_of_rows(X)
+    schema = find_schema(model, str(rv.name))
+    digests = digest_of(schema.columns), digest_of_rows(X)
     names = str(rv.name), str(value.name)
-    return Target(*names, ensembles, likelihood, hyperparameters, batch, digests)
+    return Target(*names, ensembles, likelihood, hyperparameters, batch, digests, schema.labels)
 
 
 def no_likelihood(name: str) -> str:

@@ -21,7 +21,7 @@ def test_defaults_are_those_of_the_settings():
 def test_settings_become_plain_numbers():
     settings = check_settings(num_trees=np.int32(7), alpha=np.float32(0.5), beta=2, max_depth=3)
     assert settings == TreeSettings(num_trees=7, alpha=0.5, beta=2.0, max_depth=3)
-    assert {type(value) for value in settings} <= {int, float, str, type(None)}
+    assert {type(value) for value in settings} <= {int, float, str, tuple, type(None)}
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 1.5, np.nan, np.inf])

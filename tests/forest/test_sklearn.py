@@ -122,7 +122,8 @@ def test_parameters_have_keywords_only():
 BLOCK = """
 import sys
 
-ALLOWED = {*sys.stdlib_module_names, "numpy", "numba", "llvmlite", "scipy", "pymc_xbart"}
+LIBRARIES = {"numpy", "numba", "llvmlite", "narwhals", "scipy"}
+ALLOWED = {*sys.stdlib_module_names, *LIBRARIES, "pymc_xbart"}
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):

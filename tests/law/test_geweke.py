@@ -227,8 +227,10 @@ def squares_doubled(simulator, monkeypatch):
 
 
 def columns_always_available(simulator, monkeypatch):
-    def change(forests, availability):
-        return forests, None if availability is None else [np.ones_like(a) for a in availability]
+    def change(forests, splits):
+        if splits is None:
+            return forests, None
+        return forests, [s._replace(availability=np.ones_like(s.availability)) for s in splits]
 
     statistics_with(simulator, monkeypatch, change)
 

@@ -33,8 +33,10 @@ def idata():
     for draw in range(2):
         forest, leaf = draw_prior_forest(design, prior, 8, rng)
         cuts = cut_values(design, forest.column, forest.cut)
-        stored = StoredForest(0.0, forest, cuts, rows_of_leaves(forest, leaf))
-        text[0, draw] = write_draw(StoredDraw(60, 3, digest_of(NAMES), 0, (), [stored]))
+        view = np.zeros(forest.column.size, np.int32)
+        stored = StoredForest(0.0, forest, view, cuts, rows_of_leaves(forest, leaf))
+        numbers = np.zeros(3, np.bool_)
+        text[0, draw] = write_draw(StoredDraw(60, digest_of(NAMES), 0, numbers, (), [stored]))
     stats = xr.Dataset({"f_trees": (("chain", "draw"), text)}, {"chain": [0], "draw": [0, 1]})
     constants = xr.Dataset({"f_schema": ("byte", Schema(NAMES).to_bytes())})
     return xr.DataTree.from_dict({"sample_stats": stats, "constant_data": constants})

@@ -143,12 +143,15 @@ def test_random_hyperparameters_keep_their_prior(random_hyperparameters, rng):
     assert end_of_replications(random_hyperparameters, rng) == set()
 
 
-def larger_leaves(forest):
-    return forest._replace(value=1.4 * forest.value)
+def larger_leaves(forests, splits):
+    return [forest._replace(value=1.4 * forest.value) for forest in forests], splits
 
 
-def first_column_alone(forest):
-    return forest._replace(column=np.minimum(forest.column, 0))
+def first_column_alone(forests, splits):
+    def move(counts):
+        return np.where(np.arange(counts.size) == 0, counts.sum(), 0)
+
+    return forests, [each._replace(counts=move(each.counts)) for each in splits]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +165,7 @@ def test_that_the_check_would_catch_wrong_statistics(
     monkeypatch.setattr(
         hyperparameters,
         "publish",
-        lambda forests, availability: publish([change(f) for f in forests], availability),
+        lambda forests, splits: publish(*change(forests, splits)),
     )
     assert seen in end_of_replications(random_hyperparameters, rng)
 

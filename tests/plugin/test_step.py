@@ -12,6 +12,7 @@ from pymc.step_methods import NUTS, CompoundStep
 from pymc.step_methods.compound import Competence
 
 from pymc_xbart.forest.prior import TreeSettings, tree_prior
+from pymc_xbart.forest.views import find_views
 from pymc_xbart.kernels import encode
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.ensemble import Ensemble
@@ -237,7 +238,7 @@ def make_ensemble(X, num_trees=50, mu=7.0):
         split_weights=np.ones(X.shape[1]),
         num_rows=X.shape[0],
     )
-    return Ensemble(encode(X), prior, mu, num_trees)
+    return Ensemble(encode(X), find_views(X), prior, mu, num_trees)
 
 
 def test_trees_follow_values_as_closely_as_the_noise_that_stands_in(rng):

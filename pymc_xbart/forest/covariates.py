@@ -1,0 +1,257 @@
+"""X of any kind as a matrix of numbers, and what its numbers stand for (floor 1).
+
+Tables are read by narwhals, so that none of their libraries need be installed.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from pymc_xbart.forest.design import check_design
+from pymc_xbart.forest.schema import distinct
+from pymc_xbart.forest.tables import (
+    COLUMN_ADVICE,
+    as_numbers,
+    first_rows,
+    is_labelled_array,
+    is_labelled_table,
+)
+
+Labels = list[list[str] | None]  # of the categories of each column by their numbers; None: numbers
+MAX_NAMED = 3  # categories that a warning names
+
+
+class Covariates(NamedTuple):
+    """X, read."""
+
+    X: NDArray[np.float64]  # (n, p), NaN where missing; categories by their numbers
+    names: list[str] | None  # of the columns, if all have one of their own
+    labels: Labels | None  # None where no column holds categories that have labels
+    categorical: tuple[int, ...]  # columns whose values are categories without an order
+
+
+def read_covariates(
+    X: Any,
+    categorical: Sequence[int | str] | None = None,
+    *,
+    labels: Labels | None = None,
+    min_rows: int = 2,
+) -> Covariates:
+    """Convert covariates to the matrix that trees see, or say why that can't be done.
+
+    Parameters
+    ----------
+    X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p)
+        Numbers; booleans, as 0 and 1; dates and times, as seconds since 1970; durations, as
+        seconds; ordered categories, as their ranks; and categories. Entries may be missing.
+    categorical : sequence of int or str, optional
+        Columns whose values are categories, by number or name. By default those that a table
+        declares as such, unless they have an order.
+    labels : list, optional
+        What trees know of each column, where there are trees already: the labels of its categories,
+        or None for numbers, in whose place categories are refused. Categories without a label get
+        numbers behind them, with a warning.
+    min_rows : int, default 2
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming column and rows.
+    """
+    if is_labelled_table(X):
+        X = X.to_dataframe()
+    names = None
+    declared: list[int] = []
+    found: Labels = []
+    if is_labelled_array(X) and X.ndim == 2:
+        names = _labels_of(X)
+        X = X.values
+    else:
+        table = _as_table(X)
+        if table is not None:
+            names = distinct([str(name) for name in table.columns])
+            columns = []
+            for v, series in enumerate(table.iter_columns()):
+                if labels is None or v >= len(labels):
+                    column = _read_column(series)
+                else:
+                    column = _read_known(series, labels[v])
+                columns.append(column.values)
+                found.append(column.labels)
+                declared += [v] if column.is_categorical else []
+            X = np.column_stack(columns) if columns else np.empty((len(table), 0))
+    matrix = check_design(X, min_rows=min_rows)
+    chosen = tuple(declared)
+    if categorical is not None:
+        chosen = choose_columns(categorical, names, matrix.shape[1])
+    has_labels = any(each is not None for each in found)
+    return Covariates(matrix, names, found if has_labels else None, chosen)
+
+
+class _Column(NamedTuple):
+    """One column of a table."""
+
+    values: NDArray[np.float64]  # (n,)
+    labels: list[str] | None
+    is_categorical: bool
+
+
+def _as_table(X: Any) -> nw.DataFrame[Any] | None:
+    """X through narwhals; None if it is no table."""
+    if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
+        X = X.set_axis(range(len(X.columns)), axis=1)  # names that are not distinct name nothing
+    table = nw.from_native(X, eager_only=True, pass_through=True)
+    return table if isinstance(table, nw.DataFrame) else None
+
+
+def _read_known(column: Any, labels: list[str] | None) -> _Column:
+    """Read a column that trees have been grown on."""
+    if labels is not None:
+        return _read_categories(column, labels)
+    if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        msg = (
+            f"Column {column.name!r} of X holds categories, but the forest knows of none there: it "
+            "was grown on numbers, or what pm.sample returned has been cut down to its trees (the "
+            "group 'constant_data' holds the labels of categories)."
+        )
+        raise TypeError(msg)
+    return _read_column(column)
+
+
+def _read_column(column: Any) -> _Column:
+    dtype = column.dtype
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return _read_categories(column, None)
+    if isinstance(dtype, nw.Datetime | nw.Date):
+        return _Column(_microseconds(column.dt.timestamp("us")), None, False)
+    if isinstance(dtype, nw.Duration):
+        return _Column(_microseconds(column.dt.total_microseconds()), None, False)
+    what = f"Column {column.name!r} of X"
+    return _Column(as_numbers(_as_array(column), what, COLUMN_ADVICE), None, False)
+
+
+def _as_array(column: Any) -> Any:
+    """Entries of a column, as they are."""
+    native = column.to_native()
+    if hasattr(native, "dtype"):
+        return native
+    return np.array(column.to_list(), dtype=object)  # pyarrow's
+
+
+def _microseconds(column: Any) -> NDArray[np.float64]:
+    """Seconds, of whole microseconds."""
+    values = [np.nan if value is None else value for value in column.to_list()]
+    return np.array(values, np.float64) / 1e6
+
+
+def _read_categories(column: Any, known: list[str] | None) -> _Column:
+    """Number the categories of a column: those known first, others in the order of the table."""
+    values = [None if _is_missing(value) else str(value) for value in column.to_list()]
+    labels = list(known or [])
+    is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
+    declared = column.cat.get_categories().to_list() if is_declared else []
+    everything = dict.fromkeys([*map(str, declared), *(x for x in values if x is not None)])
+    labels += [label for label in everything if label not in labels]
+    number = {label: k for k, label in enumerate(labels)}
+    codes = np.array([np.nan if value is None else number[value] for value in values])
+    if known is not None:
+        _warn_of_new(codes, labels, known, repr(column.name))
+    # pandas says so itself; what narwhals calls Enum has an order there, but not in polars.
+    is_ordered = bool(getattr(getattr(column.to_native(), "cat", None), "ordered", False))
+    return _Column(codes, labels, not is_ordered)
+
+
+def relabel(
+    X: NDArray[np.float64], labels: Labels | None, known: Labels | None, names: list[str] | None
+) -> NDArray[np.float64]:
+    """Number the categories in X (n, p) as trees know them; they are numbered by `labels`.
+
+    Raises
+    ------
+    TypeError
+        If a column holds categories here and numbers there.
+    """
+    if labels == known:
+        return X
+    p = X.shape[1]
+    X = X.copy()
+    for v, (here, there) in enumerate(zip(labels or [None] * p, known or [None] * p, strict=True)):
+        name = repr(names[v]) if names else f"{v} (counting from 0)"
+        if (here is None) != (there is None):
+            msg = (
+                f"Column {name} of X holds {'numbers' if here is None else 'categories'}, but "
+                f"trees were grown on {'numbers' if there is None else 'categories'} there. Pass "
+                "it as it was."
+            )
+            raise TypeError(msg)
+        if here is not None and there is not None and here != there:
+            everything = [*there, *(label for label in here if label not in there)]
+            number = np.array([everything.index(label) for label in here], np.float64)
+            is_there = ~np.isnan(X[:, v])
+            X[is_there, v] = number[X[is_there, v].astype(np.intp)]
+            _warn_of_new(X[:, v], everything, there, name)
+    return X
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _warn_of_new(
+    codes: NDArray[np.float64], labels: list[str], known: list[str], name: str
+) -> None:
+    rows = np.flatnonzero(codes >= len(known))
+    if rows.size == 0:
+        return
+    new = [repr(labels[int(k)]) for k in np.unique(codes[rows])]
+    more = f" and {len(new) - MAX_NAMED} more" if len(new) > MAX_NAMED else ""
+    msg = (
+        f"Column {name} of X has categories that no tree has seen: {', '.join(new[:MAX_NAMED])}"
+        f"{more}, in {first_rows(rows)} (counting from 0). Each split sends them left or right by "
+        "chance, as its prior does."
+    )
+    warnings.warn(msg, UserWarning, stacklevel=2)
+
+
+def choose_columns(
+    categorical: Sequence[int | str], names: list[str] | None, num_columns: int
+) -> tuple[int, ...]:
+    """Numbers of columns that are given by number or name."""
+    if isinstance(categorical, str):
+        categorical = [categorical]
+    chosen = set()
+    for column in categorical:
+        if isinstance(column, str):
+            if names is None or column not in names:
+                known = f"are {', '.join(map(repr, names))}" if names else "have no names"
+                msg = f"categorical names the column {column!r}, but the columns of X {known}."
+                raise ValueError(msg)
+            chosen.add(names.index(column))
+        elif isinstance(column, bool) or not isinstance(column, int | np.integer):
+            msg = f"categorical holds {column!r}, but must hold names or numbers of columns of X."
+            raise TypeError(msg)
+        elif not 0 <= column < num_columns:
+            msg = (
+                f"categorical holds {column}, but the {num_columns} columns of X are numbered from "
+                "0."
+            )
+            raise ValueError(msg)
+        else:
+            chosen.add(int(column))
+    return tuple(sorted(chosen))
+
+
+def _labels_of(X: Any) -> list[str] | None:
+    """Labels of the columns of a two-dimensional xarray.DataArray."""
+    dim = X.dims[1]
+    return distinct([str(label) for label in X.coords[dim].values]) if dim in X.coords else None
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a table, if all have one of their own."""
+    table = _as_table(X)
+    return None if table is None else distinct([str(name) for name in table.columns])
