@@ -104,7 +104,7 @@ def run(method: str, name: str, num_rows: int, args: argparse.Namespace, seed: i
 def run_all(args: argparse.Namespace) -> list[dict[str, Any]]:
     """All methods, in turn; one line for each forest."""
     runs = []
-    for seed, num_rows, name in product(range(args.reps), args.rows, LIKELIHOODS):
+    for seed, num_rows, name in product(range(args.reps), args.rows, args.likelihoods):
         methods = LIKELIHOODS[name].methods
         turn = seed % len(methods)
         for method in methods[turn:] + methods[:turn]:
@@ -168,6 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reps", type=int, default=5, help="data sets")
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
+    parser.add_argument("--likelihoods", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS))
     parser.add_argument("--draws", type=int, default=250, help="kept draws, and as many before")
     parser.add_argument("--name", default="likelihoods", help="of the files in results")
     args = parser.parse_args()

@@ -5,8 +5,9 @@ library. `one_sampling` says what is timed, and why the comparison is fair; here
 
 * pymc_xbart and pymc-bart sample the same model with the step methods that `pm.sample` gives them,
   all else at their defaults;
-* the prior standard deviation of f is 1 in pymc_xbart, and in stochtree for probit f (its default,
-  1 / num_trees for a leaf). pymc-bart takes a prior mean and scale only by way of a response: it is
+* the prior standard deviation of f is 1 in pymc_xbart, 0.5 for the log scale, as in the recipes of
+  its documentation; it is 1 in stochtree for probit f (its default, 1 / num_trees for a leaf).
+  pymc-bart takes a prior mean and scale only by way of a response: it is
   given y where y is 0 or 1, which it knows, and what y says about f elsewhere, as its documentation
   does for counts;
 * stochtree's forest of the variance has its own prior, inverse Gamma for exp(leaf), with defaults.
@@ -67,7 +68,8 @@ def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sample
 
     def forest(name: str, guess: np.ndarray) -> Any:
         mu = prior_mean(settings["likelihood"], y, guess)
-        return XBARTForest(name, X, mu=mu, sigma=1, num_trees=settings["num_trees"])
+        sigma = 0.5 if name == "log_scale" else 1
+        return XBARTForest(name, X, mu=mu, sigma=sigma, num_trees=settings["num_trees"])
 
     with pm.Model():
         names = build(settings["likelihood"], forest, y)

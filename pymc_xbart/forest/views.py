@@ -117,8 +117,8 @@ def share_weights(split_weights: NDArray[np.float64], views: Views) -> NDArray[n
 
 def sum_by_column(of_views: NDArray[Any], views: Views) -> NDArray[Any]:
     """Sum over the views of each column: (..., p), of (..., q)."""
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(views.of_column)[:-1]])
-    return np.add.reduceat(of_views, starts, axis=-1)
+    of_column = views.of_column
+    return np.add.reduceat(of_views, np.cumsum(of_column) - of_column, axis=-1)
 
 
 def num_views_of(num_columns: int, views: Views) -> int:
@@ -135,15 +135,13 @@ def to_columns(
     chance: that decides where missing values of other data go.
     """
     is_split = forest.column != NO_COLUMN
-    seen = forest.column[is_split]
-    number = np.zeros(forest.column.size, np.int32)
-    number[is_split] = views.number[seen]
-    is_open = is_split.copy()
-    is_open[is_split] = ((views.of_column == 1) & ~views.is_categorical)[views.column[seen]]
-    number[is_open] = _toss(forest, cut_value)[is_open]
-    column = forest.column.copy()
-    column[is_split] = views.column[seen]
-    return forest._replace(column=column), number
+    is_open = (views.of_column == 1) & ~views.is_categorical
+    # Leaves look up the last entry, which is thrown away.
+    column = np.where(is_split, views.column[forest.column], NO_COLUMN).astype(np.int32)
+    number = np.where(
+        is_open[column], _toss(forest, cut_value), views.number[forest.column]
+    ).astype(np.int32)
+    return forest._replace(column=column), np.where(is_split, number, 0)
 
 
 def _toss(forest: Forest, cut_value: NDArray[np.float64]) -> NDArray[np.uint64]:
@@ -159,12 +157,10 @@ def _toss(forest: Forest, cut_value: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 def to_views(forest: Forest, number: NDArray[np.int32], views: Views) -> Forest:
     """The reverse: splits name the views of other data, as far as it has them."""
-    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(views.of_column)])
-    column = forest.column.copy()
-    is_split = column != NO_COLUMN
-    of_split = column[is_split]
-    last = views.of_column[of_split] - 1
-    column[is_split] = first[of_split] + np.minimum(number[is_split], last)
+    of_column = views.of_column
+    first = np.cumsum(of_column) - of_column
+    seen = first[forest.column] + np.minimum(number, of_column[forest.column] - 1)
+    column = np.where(forest.column == NO_COLUMN, NO_COLUMN, seen).astype(np.int32)
     return forest._replace(column=column)
 
 
