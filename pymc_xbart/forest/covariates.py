@@ -49,12 +49,12 @@ def read_covariates(
         Numbers; booleans, as 0 and 1; dates and times, as seconds since 1970; durations, as
         seconds; ordered categories, as their ranks; and categories. Entries may be missing.
     categorical : sequence of int or str, optional
-        Columns whose values are categories, by number or name. By default those that a table
-        declares as such, unless they have an order.
+        Columns whose values are categories, by number or name, beside those that a table declares
+        as categories without an order.
     labels : list, optional
         What trees know of each column, where there are trees already: the labels of its categories,
-        or None for numbers, in whose place categories are refused. Categories without a label get
-        numbers behind them, with a warning.
+        or None for numbers, in whose place categories are refused. Other categories get numbers
+        behind them, with a warning; in columns that are not `categorical` they are refused.
     min_rows : int, default 2
 
     Raises
@@ -79,17 +79,36 @@ def read_covariates(
                 if labels is None or v >= len(labels):
                     column = _read_column(series)
                 else:
-                    column = _read_known(series, labels[v])
+                    is_ordered = v not in set(() if categorical is None else categorical)
+                    column = _read_known(series, labels[v], is_ordered)
                 columns.append(column.values)
                 found.append(column.labels)
                 declared += [v] if column.is_categorical else []
             X = np.column_stack(columns) if columns else np.empty((len(table), 0))
     matrix = check_design(X, min_rows=min_rows)
-    chosen = tuple(declared)
-    if categorical is not None:
-        chosen = choose_columns(categorical, names, matrix.shape[1])
-    has_labels = any(each is not None for each in found)
-    return Covariates(matrix, names, found if has_labels else None, chosen)
+    chosen = choose_columns(categorical, names, matrix.shape[1])
+    return Covariates(matrix, names, _or_none(found), tuple(sorted({*declared, *chosen})))
+
+
+def describe_columns(X: Any) -> tuple[list[str] | None, Labels | None]:
+    """Names and labels of `read_covariates`, without reading the numbers."""
+    if is_labelled_table(X):
+        X = X.to_dataframe()
+    if is_labelled_array(X) and X.ndim == 2:
+        return _labels_of(X), None
+    table = _as_table(X)
+    if table is None:
+        return None, None
+    labels = [
+        _read_categories(column).labels if _is_of_categories(column) else None
+        for column in table.iter_columns()
+    ]
+    return distinct([str(name) for name in table.columns]), _or_none(labels)
+
+
+def _or_none(labels: Labels) -> Labels | None:
+    """None where no column has any."""
+    return labels if any(each is not None for each in labels) else None
 
 
 class _Column(NamedTuple):
@@ -108,11 +127,14 @@ def _as_table(X: Any) -> nw.DataFrame[Any] | None:
     return table if isinstance(table, nw.DataFrame) else None
 
 
-def _read_known(column: Any, labels: list[str] | None) -> _Column:
+def _read_known(column: Any, labels: list[str] | None, is_ordered: bool) -> _Column:
     """Read a column that trees have been grown on."""
     if labels is not None:
-        return _read_categories(column, labels)
-    if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        read = _read_categories(column, labels)
+        everything = read.labels or []
+        _check_new(read.values, everything, labels, repr(column.name), is_ordered)
+        return read
+    if _is_of_categories(column):
         msg = (
             f"Column {column.name!r} of X holds categories, but the forest knows of none there: it "
             "was grown on numbers, or what pm.sample returned has been cut down to its trees (the "
@@ -124,8 +146,8 @@ def _read_known(column: Any, labels: list[str] | None) -> _Column:
 
 def _read_column(column: Any) -> _Column:
     dtype = column.dtype
-    if isinstance(dtype, nw.Categorical | nw.Enum):
-        return _read_categories(column, None)
+    if _is_of_categories(column):
+        return _read_categories(column)
     if isinstance(dtype, nw.Datetime | nw.Date):
         return _Column(_microseconds(column.dt.timestamp("us")), None, False)
     if isinstance(dtype, nw.Duration):
@@ -148,32 +170,37 @@ def _microseconds(column: Any) -> NDArray[np.float64]:
     return np.array(values, np.float64) / 1e6
 
 
-def _read_categories(column: Any, known: list[str] | None) -> _Column:
+def _is_of_categories(column: Any) -> bool:
+    return isinstance(column.dtype, nw.Categorical | nw.Enum)
+
+
+def _read_categories(column: Any, known: Sequence[str] = ()) -> _Column:
     """Number the categories of a column: those known first, others in the order of the table."""
     values = [None if _is_missing(value) else str(value) for value in column.to_list()]
-    labels = list(known or [])
-    is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
-    declared = column.cat.get_categories().to_list() if is_declared else []
-    everything = dict.fromkeys([*map(str, declared), *(x for x in values if x is not None)])
-    labels += [label for label in everything if label not in labels]
+    declared = column.cat.get_categories().to_list() if _is_of_categories(column) else []
+    everything = [*known, *map(str, declared), *(value for value in values if value is not None)]
+    labels = list(dict.fromkeys(everything))
     number = {label: k for k, label in enumerate(labels)}
     codes = np.array([np.nan if value is None else number[value] for value in values])
-    if known is not None:
-        _warn_of_new(codes, labels, known, repr(column.name))
     # pandas says so itself; what narwhals calls Enum has an order there, but not in polars.
     is_ordered = bool(getattr(getattr(column.to_native(), "cat", None), "ordered", False))
     return _Column(codes, labels, not is_ordered)
 
 
 def relabel(
-    X: NDArray[np.float64], labels: Labels | None, known: Labels | None, names: list[str] | None
+    X: NDArray[np.float64],
+    labels: Labels | None,
+    known: Labels | None,
+    names: list[str] | None,
+    categorical: Sequence[int],
 ) -> NDArray[np.float64]:
     """Number the categories in X (n, p) as trees know them; they are numbered by `labels`.
 
     Raises
     ------
-    TypeError
-        If a column holds categories here and numbers there.
+    TypeError, ValueError
+        If a column holds categories here and numbers there, or new ones that have no place in an
+        order.
     """
     if labels == known:
         return X
@@ -193,7 +220,7 @@ def relabel(
             number = np.array([everything.index(label) for label in here], np.float64)
             is_there = ~np.isnan(X[:, v])
             X[is_there, v] = number[X[is_there, v].astype(np.intp)]
-            _warn_of_new(X[:, v], everything, there, name)
+            _check_new(X[:, v], everything, there, name, v not in categorical)
     return X
 
 
@@ -201,9 +228,14 @@ def _is_missing(value: Any) -> bool:
     return value is None or value != value
 
 
-def _warn_of_new(
-    codes: NDArray[np.float64], labels: list[str], known: list[str], name: str
+def _check_new(
+    codes: NDArray[np.float64],
+    labels: Sequence[str],
+    known: Sequence[str],
+    name: str,
+    is_ordered: bool,
 ) -> None:
+    """Warn of categories that no tree has seen, and refuse them where they have an order."""
     rows = np.flatnonzero(codes >= len(known))
     if rows.size == 0:
         return
@@ -211,16 +243,21 @@ def _warn_of_new(
     more = f" and {len(new) - MAX_NAMED} more" if len(new) > MAX_NAMED else ""
     msg = (
         f"Column {name} of X has categories that no tree has seen: {', '.join(new[:MAX_NAMED])}"
-        f"{more}, in {first_rows(rows)} (counting from 0). Each split sends them left or right by "
-        "chance, as its prior does."
+        f"{more}, in {first_rows(rows)} (counting from 0). "
     )
+    if is_ordered:
+        msg += "They have no place in the order of the others: leave these rows or entries out."
+        raise ValueError(msg)
+    msg += "Each split sends them left or right by chance, as its prior does."
     warnings.warn(msg, UserWarning, stacklevel=2)
 
 
 def choose_columns(
-    categorical: Sequence[int | str], names: list[str] | None, num_columns: int
+    categorical: Sequence[int | str] | None, names: list[str] | None, num_columns: int
 ) -> tuple[int, ...]:
-    """Numbers of columns that are given by number or name."""
+    """Numbers of columns that are given by number or name; none for None."""
+    if categorical is None:
+        return ()
     if isinstance(categorical, str):
         categorical = [categorical]
     chosen = set()

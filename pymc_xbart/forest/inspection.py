@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pymc_xbart.forest.draws import Draws, find_draws
 from pymc_xbart.forest.stored import StoredForest, read_draw
-from pymc_xbart.forest.views import MISSING_LEFT, place_in_order
+from pymc_xbart.forest.views import place_in_order, place_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,8 +51,8 @@ def trees(
         column : name of the column that a split looks at, its number where columns have no names;
             missing at leaves
         cut : in the units of X; rows with x <= cut go to the left child. NaN at leaves; where a
-            column holds categories, a place in one of their orders
-        categories : those that go to the left child, as a tuple, where a column holds categories
+            column holds categories, their numbers, or a place in one of their orders
+        categories : those that go to the left child, as a tuple, where a column has labels for them
         missing : "left" or "right", the child that rows without a value go to; missing at leaves
         left, right : nodes that rows go to; -1 at leaves
         rows : rows of X, those that the forest was grown on, in the node
@@ -124,13 +124,13 @@ def _sides(
     categories, missing = np.full((2, column.size), None, object)
     labels = draws.schema.labels or [None] * is_categorical.size
     for node in np.flatnonzero(column >= 0):
-        goes_left = view[node] == MISSING_LEFT
-        if is_categorical[column[node]]:
-            known = labels[column[node]] or []
-            places = place_in_order(np.array([np.nan, *range(len(known))]), view[node])
-            goes_left, *are_left = places <= cut[node]
-            left = [label for label, is_left in zip(known, are_left, strict=True) if is_left]
-            categories[node] = tuple(left)
+        known = labels[column[node]]
+        values = np.array([np.nan, *range(len(known or ()))])
+        place = place_in_order if is_categorical[column[node]] else place_missing
+        goes_left, *are_left = place(values, view[node]) <= cut[node]
+        if known is not None:
+            pairs = zip(known, are_left, strict=True)
+            categories[node] = tuple(label for label, is_left in pairs if is_left)
         missing[node] = "left" if goes_left else "right"
     return {"categories": categories, "missing": missing}
 

@@ -102,8 +102,8 @@ class XBARTRegressor(Estimator):
         text: every cut has that probability divided by p as its weight, and stopping the rest to 1,
         so that K cuts make a split about K / p times as likely, and trees are far larger.
     categorical : sequence of int or str, optional
-        Columns whose values are categories, by number or name; by default those that a table
-        declares as categorical without an order. See `XBARTForest`.
+        Columns whose values are categories, by number or name, beside those that a table declares
+        as categorical without an order. See `XBARTForest`.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default None
         Source of chance. The same int gives the same result. NumPy's global state is neither read
         nor changed.
@@ -244,7 +244,9 @@ class XBARTRegressor(Estimator):
         if is_resumed:
             self._check_feature_names(names)
         matrix, _, labels, categorical = read_covariates(
-            X, self.categorical, labels=self._known_labels() if is_resumed else None
+            X,
+            self._known_categorical() if is_resumed else self.categorical,
+            labels=self._known_labels() if is_resumed else None,
         )
         matrix, training = weigh_rows(matrix, read_training(y, sample_weight, matrix.shape[0]))
         options = check_options(self.get_params(), matrix.shape, categorical)
@@ -298,7 +300,8 @@ class XBARTRegressor(Estimator):
             msg = "Pass return_std or return_draws, but not both: the draws tell their deviation."
             raise ValueError(msg)
         self._check_feature_names(feature_names(X))
-        matrix = read_covariates(X, labels=self._known_labels(), min_rows=1).X
+        categorical = self._known_categorical()
+        matrix = read_covariates(X, categorical, labels=self._known_labels(), min_rows=1).X
         self._check_num_features(matrix.shape[1])
         sums = sums_of_trees(self.forests_, self.cut_values_, self.views_, matrix)
         if return_draws:
@@ -395,6 +398,10 @@ class XBARTRegressor(Estimator):
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
+
+    def _known_categorical(self) -> list[int]:
+        """Columns of categories without an order."""
+        return np.flatnonzero(self.views_.is_categorical).tolist()
 
     def _known_labels(self) -> Labels:
         """Labels of categories, column by column."""

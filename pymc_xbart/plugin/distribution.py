@@ -97,8 +97,8 @@ class XBARTForest(pm.Distribution):
 
         Where no column has ties, the first two are the same.
     categorical : sequence of int or str, optional
-        Columns whose values are categories, by number or name; by default those that a table
-        declares as categorical without an order. A split on one sends a subset of its categories
+        Columns whose values are categories, by number or name, beside those that a table declares
+        as categorical without an order. A split on one sends a subset of its categories
         left: it is a cut in one of up to ten orders of the categories, fixed and arbitrary, all of
         them equally likely. Missing values are a category.
     dims : str or tuple of str, optional

@@ -82,7 +82,7 @@ def covariates(
     current, *_ = read_covariates(evaluate(X, "X"), min_rows=1)
     model = Model.get_context(error_if_none=False)
     names = None if model is None else names_of_data(X, model)
-    chosen = choose_columns(categorical or (), names, current.shape[1])
+    chosen = choose_columns(categorical, names, current.shape[1])
     return X.astype("float64"), current, chosen
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
-from pymc_xbart.forest.covariates import read_covariates
+from pymc_xbart.forest.covariates import describe_columns
 from pymc_xbart.forest.schema import Schema, distinct, schema_name
 
 
@@ -41,7 +41,7 @@ def add_schema(name: str, X: Any, dims: str | Sequence[str] | None) -> None:
     if isinstance(X, Variable):
         columns, labels = names_of_data(X, model), None
     else:
-        _, columns, labels, _ = read_covariates(X, min_rows=1)
+        columns, labels = describe_columns(X)
     names = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
     if columns is not None or names is not None:
         pm.Data(schema_name(name), Schema(columns, names, labels).to_bytes())

@@ -102,7 +102,8 @@ def _found(rv: TensorVariable, draws: Draws, model: Model) -> _Found:
     schema = find_schema(model, str(rv.name))
     known = draws.schema.labels
     if draws.schema != Schema():
-        X = relabel(X, schema.labels, known, schema.columns)
+        categorical = rv.owner.op.settings.categorical
+        X = relabel(X, schema.labels, known, schema.columns, categorical)
     return _Found(rv, draws, X)
 
 

@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 
-from pymc_xbart.forest.covariates import column_names, read_covariates
+from pymc_xbart.forest.covariates import column_names, describe_columns, read_covariates
 
 NUMBERS = np.array([[1.0, 2.5], [3.0, 4.0], [5.0, 0.0]])
 
@@ -23,6 +24,7 @@ NUMBERS = np.array([[1.0, 2.5], [3.0, 4.0], [5.0, 0.0]])
         (pd.DataFrame(NUMBERS), ["0", "1"]),
         (pd.DataFrame({"a": pd.array([1, 3, 5], "Int64"), "b": NUMBERS[:, 1]}), ["a", "b"]),
         (pl.DataFrame({"a": [1, 3, 5], "b": NUMBERS[:, 1]}), ["a", "b"]),
+        (pa.table({"a": [1, 3, 5], "b": NUMBERS[:, 1]}), ["a", "b"]),
         (xr.DataArray(NUMBERS, {"column": ["a", "b"]}, ("row", "column")), ["a", "b"]),
         (xr.DataArray(NUMBERS), None),
         (xr.Dataset({"a": ("row", NUMBERS[:, 0]), "b": ("row", NUMBERS[:, 1])}), ["a", "b"]),
@@ -79,6 +81,21 @@ def test_categories_are_numbered_as_declared(column, codes, labels):
     assert read.categorical == (1,)
 
 
+def test_arrow_says_what_pandas_says():
+    table = pd.DataFrame(
+        {
+            "a": pd.array([7, None, 2], "Int64"),
+            "b": pd.Categorical(["v", None, "u"]),
+            "c": pd.to_datetime(pd.Series(WHEN)),
+            "d": pd.array([True, None, False], "boolean"),
+            "e": [1.5, np.nan, 2.5],
+        }
+    )
+    there, here = read_covariates(pa.Table.from_pandas(table)), read_covariates(table)
+    np.testing.assert_array_equal(there.X, here.X)
+    assert there[1:] == here[1:]
+
+
 def test_polars_categories_have_labels():
     read = read_covariates(pl.DataFrame({"x": pl.Series(["v", None, "u"], dtype=pl.Categorical)}))
     labels = read.labels[0]
@@ -95,10 +112,10 @@ def test_categories_with_an_order_are_their_ranks():
 
 def test_columns_of_categories_can_be_chosen():
     table = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": pd.Categorical(["x", "y"])})
-    assert read_covariates(table, ["b", 0]).categorical == (0, 1)
-    assert read_covariates(table, "b").categorical == (1,)
-    assert read_covariates(table.to_numpy()[:, :2], np.array([1])).categorical == (1,)
-    assert read_covariates(table, []).categorical == ()
+    assert read_covariates(table, ["b", 0]).categorical == (0, 1, 2)
+    assert read_covariates(table, "b").categorical == (1, 2)
+    assert read_covariates(table[["a", "b"]].to_numpy(), np.array([1])).categorical == (1,)
+    assert read_covariates(table, []).categorical == (2,)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +143,22 @@ def test_known_categories_keep_their_numbers():
 def test_new_categories_get_numbers_of_their_own_with_a_warning():
     table = pd.DataFrame({"x": ["c", "a", None, "d", "c"]})
     with pytest.warns(UserWarning, match=r"'x' of X has .*: 'c', 'd', in rows 0, 3 and 4 \(count"):
-        read = read_covariates(table, labels=[["a", "b"]])
+        read = read_covariates(table, [0], labels=[["a", "b"]])
     np.testing.assert_array_equal(read.X[:, 0], [2, 0, np.nan, 3, 2])
+
+
+def test_new_categories_have_no_place_in_an_order():
+    table = pd.DataFrame({"size": ["S", "XL", "M"]})
+    message = r"'size' of X has .*: 'XL', in row 1 .* no place in the order"
+    with pytest.raises(ValueError, match=message):
+        read_covariates(table, labels=[["S", "M", "L"]])
+
+
+def test_names_and_labels_are_known_without_reading():
+    table = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"])})
+    for X in (table, pa.Table.from_pandas(table), NUMBERS, xr.DataArray(NUMBERS)):
+        read = read_covariates(X)
+        assert describe_columns(X) == (read.names, read.labels)
 
 
 def test_categories_where_trees_know_numbers_are_refused():

@@ -126,6 +126,8 @@ def test_trees_say_which_categories_go_left(fit):
     splits = nodes[nodes["column"] == "region"]
     assert len(splits) > 100
     assert splits["categories"].map(set).map(lambda left: left <= set(EFFECTS)).all()
+    on_size = nodes[nodes["column"] == "size"]
+    assert set(on_size["categories"]) == {("S",), ("S", "M")}
     on_age = nodes[nodes["column"] == "age"]
     assert set(on_age["missing"]) == {"left", "right"}
     assert on_age["categories"].isna().all()
