@@ -252,6 +252,22 @@ def _check_new(
     warnings.warn(msg, UserWarning, stacklevel=2)
 
 
+def warn_of_gaps(
+    X: NDArray[np.float64], has_missing: NDArray[np.bool_], names: list[str] | None
+) -> None:
+    """Warn of missing values in columns in which no tree has seen any."""
+    for v in np.flatnonzero(~has_missing):
+        rows = np.flatnonzero(np.isnan(X[:, v]))
+        if rows.size:
+            name = repr(names[v]) if names else f"{v} (counting from 0)"
+            msg = (
+                f"Column {name} of X has missing values, in {first_rows(rows)} (counting from 0), "
+                "where trees have seen none. Each split sends them left or right by chance, as its "
+                "prior does."
+            )
+            warnings.warn(msg, UserWarning, stacklevel=3)
+
+
 def choose_columns(
     categorical: Sequence[int | str] | None, names: list[str] | None, num_columns: int
 ) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.draws import Draws, find_draws
-from pymc_xbart.forest.stored import StoredForest, read_draw
+from pymc_xbart.forest.stored import StoredDraw, StoredForest, read_draw
 from pymc_xbart.forest.views import place_in_order, place_missing
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def trees(
         cut : in the units of X; rows with x <= cut go to the left child. NaN at leaves; where a
             column holds categories, their numbers, or a place in one of their orders
         categories : those that go to the left child, as a tuple, where a column has labels for them
-        missing : "left" or "right", the child that rows without a value go to; missing at leaves
+        missing : "left" or "right", where rows without a value went, if the column had some
         left, right : nodes that rows go to; -1 at leaves
         rows : rows of X, those that the forest was grown on, in the node
         value : what a leaf adds to f; NaN at splits
@@ -77,7 +77,7 @@ def trees(
         stored = read_draw(str(draws.text.values[place]))
         for k, forest in enumerate(stored.forests):
             mu = forest.mu
-            nodes = _table(forest, stored.is_categorical, draws, tree)
+            nodes = _table(forest, stored, draws, tree)
             if stored.batch:
                 nodes = {"forest": np.full(nodes["node"].size, k)} | nodes
             size = nodes["node"].size
@@ -116,27 +116,26 @@ def _labels(draw: Any, size: int) -> dict[str, NDArray[Any]]:
     }
 
 
-def _sides(
-    stored: StoredForest, is_categorical: NDArray[np.bool_], draws: Draws
-) -> dict[str, NDArray[Any]]:
+def _sides(stored: StoredForest, draw: StoredDraw, draws: Draws) -> dict[str, NDArray[Any]]:
     """Categories that go left, and where missing values go, at each node."""
     column, view, cut = stored.forest.column, stored.view, stored.cut_value
     categories, missing = np.full((2, column.size), None, object)
-    labels = draws.schema.labels or [None] * is_categorical.size
+    labels = draws.schema.labels or [None] * draw.num_columns
     for node in np.flatnonzero(column >= 0):
         known = labels[column[node]]
         values = np.array([np.nan, *range(len(known or ()))])
-        place = place_in_order if is_categorical[column[node]] else place_missing
+        place = place_in_order if draw.is_categorical[column[node]] else place_missing
         goes_left, *are_left = place(values, view[node]) <= cut[node]
         if known is not None:
             pairs = zip(known, are_left, strict=True)
             categories[node] = tuple(label for label, is_left in pairs if is_left)
-        missing[node] = "left" if goes_left else "right"
+        if draw.has_missing[column[node]]:
+            missing[node] = "left" if goes_left else "right"
     return {"categories": categories, "missing": missing}
 
 
 def _table(
-    stored: StoredForest, is_categorical: NDArray[np.bool_], draws: Draws, tree: Labels
+    stored: StoredForest, draw: StoredDraw, draws: Draws, tree: Labels
 ) -> dict[str, NDArray[Any]]:
     """Nodes of one forest, by name of the table's column."""
     _, forest, _, cut_value, rows = stored
@@ -166,7 +165,7 @@ def _table(
         "depth": depth,
         "column": column,
         "cut": cut_value,
-        **_sides(stored, is_categorical, draws),
+        **_sides(stored, draw, draws),
         "left": np.where(is_split, forest.left, -1),
         "right": np.where(is_split, forest.left + 1, -1),
         "rows": rows,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.covariates import column_names, read_covariates
+from pymc_xbart.forest.covariates import column_names, read_covariates, warn_of_gaps
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.stored import digest_of
 from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table
@@ -47,13 +47,14 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
         X = _in_order(X, names, draws, first.columns_digest)
     known = draws.schema.labels or [None] * first.num_columns
     categorical = np.flatnonzero(first.is_categorical).tolist()
-    matrix = read_covariates(X, categorical, labels=known, min_rows=1).X
+    matrix, names, *_ = read_covariates(X, categorical, labels=known, min_rows=1)
     if matrix.shape[1] != first.num_columns:
         msg = (
             f"X has {matrix.shape[1]} column(s), but the forest {draws.name!r} was grown on "
             f"{first.num_columns}{_known(draws)}. Pass the same columns."
         )
         raise ValueError(msg)
+    warn_of_gaps(matrix, first.has_missing, names)
     return NewRows(matrix, labels)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.correction import REGROW
-from pymc_xbart.forest.covariates import Labels, read_covariates
+from pymc_xbart.forest.covariates import Labels, read_covariates, warn_of_gaps
 from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
 from pymc_xbart.forest.options import Options, check_options
 from pymc_xbart.forest.prediction import mean_of_draws, sums_of_trees
@@ -301,8 +301,9 @@ class XBARTRegressor(Estimator):
             raise ValueError(msg)
         self._check_feature_names(feature_names(X))
         categorical = self._known_categorical()
-        matrix = read_covariates(X, categorical, labels=self._known_labels(), min_rows=1).X
+        matrix, names, *_ = read_covariates(X, categorical, labels=self._known_labels(), min_rows=1)
         self._check_num_features(matrix.shape[1])
+        warn_of_gaps(matrix, self.views_.has_missing, names)
         sums = sums_of_trees(self.forests_, self.cut_values_, self.views_, matrix)
         if return_draws:
             return self.mean_ + np.stack(list(sums))

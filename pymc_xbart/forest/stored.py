@@ -12,6 +12,7 @@ num_columns               uint32                    its columns
 columns_digest            uint32                    CRC-32 of the columns' names; 0 without names
 rows_digest               uint32                    CRC-32 of X, (n, p) float64, row by row
 is_categorical            1 bit a column, padded    whether its values are categories
+has_missing               1 bit a column, padded    whether some of them were missing
 num_batch_dims            uint32                    0, or 1 for a variable of shape (k, n), ...
 batch                     uint32 a dim              k, ...
 then for each forest
@@ -28,7 +29,7 @@ rows                      uint8, 16 or 32 a leaf    rows of X in it; the smalles
 
 That is 10 bytes a node, or 11 beyond 65 535 rows, before compression. A change of the format gets
 another number behind ``xbart``, and what has been written stays readable. ``xbart1`` has neither
-`is_categorical` nor `view`: all columns hold numbers, and missing values go left.
+these bits nor `view`: all columns hold numbers, none of them missing; new ones that are go left.
 """
 
 import base64
@@ -71,6 +72,7 @@ class StoredDraw(NamedTuple):
     columns_digest: int
     rows_digest: int
     is_categorical: NDArray[np.bool_]  # (p,)
+    has_missing: NDArray[np.bool_]  # (p,)
     batch: tuple[int, ...]  # () for one forest, (k,) for a variable of shape (k, n)
     forests: list[StoredForest]  # in C order
 
@@ -87,6 +89,7 @@ def write_draw(draw: StoredDraw) -> str:
         _HEAD.pack(draw.num_rows, draw.num_columns, *digests, len(draw.batch)),
         np.array(draw.batch, _LENGTH).tobytes(),
         np.packbits(draw.is_categorical).tobytes(),
+        np.packbits(draw.has_missing).tobytes(),
     ]
     for stored in draw.forests:
         parts += _forest_to_bytes(stored, _dtypes(draw.num_rows, draw.num_columns))
@@ -117,13 +120,15 @@ def read_draw(text: str) -> StoredDraw:
         raise ValueError(msg)
     try:
         data = zlib.decompress(base64.b64decode(text[len(PREFIX) :], validate=True))
-        num_rows, num_columns, of_columns, of_rows, num_dims = _HEAD.unpack_from(data)
+        num_rows, num_columns, names_digest, rows_digest, num_dims = _HEAD.unpack_from(data)
         batch = tuple(np.frombuffer(data, _LENGTH, num_dims, _HEAD.size).tolist())
         position = _HEAD.size + num_dims * _LENGTH.itemsize
-        is_categorical = np.zeros(num_columns, np.bool_)
+        column_bits = np.zeros((2, num_columns), np.bool_)
         if not is_old:
-            packed = np.frombuffer(data, np.uint8, -(-num_columns // 8), position)
-            is_categorical = np.unpackbits(packed, count=num_columns).astype(np.bool_)
+            shape = 2, -(-num_columns // 8)
+            packed = np.frombuffer(data, np.uint8, math.prod(shape), position)
+            bits = np.unpackbits(packed.reshape(shape), axis=1, count=num_columns)
+            column_bits = bits.astype(np.bool_)
             position += packed.size
         forests = []
         dtypes = _dtypes(num_rows, num_columns)
@@ -133,7 +138,9 @@ def read_draw(text: str) -> StoredDraw:
     except (ValueError, zlib.error, struct.error) as error:
         msg = "The text of stored trees is damaged: it may have been cut short."
         raise ValueError(msg) from error
-    return StoredDraw(num_rows, of_columns, of_rows, is_categorical, batch, forests)
+    is_categorical, has_missing = column_bits
+    digests = names_digest, rows_digest
+    return StoredDraw(num_rows, *digests, is_categorical, has_missing, batch, forests)
 
 
 def digest_of(names: Sequence[str] | None) -> int:

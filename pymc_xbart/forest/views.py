@@ -31,6 +31,7 @@ class Views(NamedTuple):
     column: NDArray[np.int32]  # (q,), of which column each is a view, in ascending order
     number: NDArray[np.int32]  # (q,), which one of that column
     is_categorical: NDArray[np.bool_]  # (p,)
+    has_missing: NDArray[np.bool_]  # (p,)
 
     @property
     def of_column(self) -> NDArray[np.int64]:
@@ -49,13 +50,13 @@ def find_views(X: NDArray[np.float64], categorical: tuple[int, ...] = ()) -> Vie
         Columns whose values are categories.
     """
     is_categorical = np.isin(np.arange(X.shape[1]), categorical)
-    counts = [
-        _num_orders(np.unique(values).size) if is_category else 1 + bool(np.isnan(values).any())
-        for values, is_category in zip(X.T, is_categorical, strict=True)
-    ]
+    has_missing = np.isnan(X).any(axis=0)
+    counts = 1 + has_missing
+    for v in np.flatnonzero(is_categorical):
+        counts[v] = _num_orders(np.unique(X[:, v]).size)
     column = np.repeat(np.arange(X.shape[1]), counts)
     number = np.concatenate([np.arange(count) for count in counts])
-    return Views(column.astype(np.int32), number.astype(np.int32), is_categorical)
+    return Views(column.astype(np.int32), number.astype(np.int32), is_categorical, has_missing)
 
 
 def _num_orders(num_categories: int) -> int:
@@ -65,7 +66,7 @@ def _num_orders(num_categories: int) -> int:
 
 def show(X: NDArray[np.float64], views: Views) -> NDArray[np.float64]:
     """Views of X (n, p), free of NaN, (n, q)."""
-    if not (views.is_categorical.any() or np.isnan(X).any()):
+    if not (views.is_categorical.any() or views.has_missing.any()):
         return X
     pairs = zip(views.column, views.number, strict=True)
     return np.column_stack(

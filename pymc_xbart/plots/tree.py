@@ -132,11 +132,12 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
 
 def _condition(split: pd.Series) -> str:
     """What holds for the rows that go left."""
-    if split["categories"] is not None:
-        return f"in {{{_short(', '.join(split['categories']))}}}"
     if split["cut"] == -math.inf:
         return "is missing"
-    return f"≤ {split['cut']:.4g}"
+    or_missing = " or missing" if split["missing"] == "left" else ""
+    if split["categories"] is not None:
+        return f"in {{{_short(', '.join(split['categories']))}}}{or_missing}"
+    return f"≤ {split['cut']:.4g}{or_missing}"
 
 
 def _short(name: Any) -> str:

@@ -93,8 +93,8 @@ def _of_regressor(regressor: XBARTRegressor) -> tuple[list[StoredDraw], Labels |
         for forest, cuts in pairs
     ]
     names = digest_of(getattr(regressor, "feature_names_in_", None))
-    categorical = views.is_categorical
-    draws = [StoredDraw(0, names, 0, categorical, (), [each]) for each in reversed(sweeps)]
+    of_columns = views.is_categorical, views.has_missing
+    draws = [StoredDraw(0, names, 0, *of_columns, (), [each]) for each in reversed(sweeps)]
     return draws, regressor.labels_
 
 

@@ -14,7 +14,7 @@ from pymc.model import Model
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_xbart.forest.covariates import relabel
+from pymc_xbart.forest.covariates import relabel, warn_of_gaps
 from pymc_xbart.forest.draws import Draws, find_draws, stored_forests
 from pymc_xbart.forest.prediction import evaluate_draws
 from pymc_xbart.forest.schema import Schema
@@ -104,6 +104,7 @@ def _found(rv: TensorVariable, draws: Draws, model: Model) -> _Found:
     if draws.schema != Schema():
         categorical = rv.owner.op.settings.categorical
         X = relabel(X, schema.labels, known, schema.columns, categorical)
+    warn_of_gaps(X, draws.first.has_missing, schema.columns)
     return _Found(rv, draws, X)
 
 

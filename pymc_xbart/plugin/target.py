@@ -91,9 +91,9 @@ class Target(NamedTuple):
         pairs = zip(self.ensembles, states, strict=True)
         forests = [ensemble.stored(state) for ensemble, state in pairs]
         first = self.ensembles[0]
-        is_categorical = first.views.is_categorical
+        of_columns = first.views.is_categorical, first.views.has_missing
         return write_draw(
-            StoredDraw(first.num_rows, *self.digests, is_categorical, self.batch, forests)
+            StoredDraw(first.num_rows, *self.digests, *of_columns, self.batch, forests)
         )
 
     def _check_start(self, wanted: NDArray[Any]) -> None:

@@ -65,7 +65,7 @@ def stored(forest, cuts, model, num_rows):
     rows = np.zeros(cuts.size, np.int64)
     views = model.views_
     each = StoredForest(model.mean_, *to_columns(forest, cuts, views), cuts, rows)
-    return StoredDraw(num_rows, 0, 0, views.is_categorical, (), [each])
+    return StoredDraw(num_rows, 0, 0, views.is_categorical, views.has_missing, (), [each])
 
 
 @some
@@ -83,6 +83,7 @@ def test_legal_tables_go_all_the_way(table):
     np.testing.assert_array_equal(evaluate_draws(texts, X)[:, 0], draws)
 
 
+@pytest.mark.filterwarnings("ignore:Column .* of X has missing values")
 @some
 @given(tables(), st.randoms(use_true_random=False))
 def test_new_rows_may_hold_anything_that_is_legal(table, random):

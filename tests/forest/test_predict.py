@@ -36,7 +36,8 @@ class Fit:
                 self.f[*place, *k] = 1.0 + sum_of_trees(forest, leaf)
             digest = digest_of(names)
             numbers = np.zeros(len(NAMES), np.bool_)
-            text[*place, 0] = write_draw(StoredDraw(ROWS, digest, 0, numbers, batch, forests))
+            draw = StoredDraw(ROWS, digest, 0, numbers, numbers, batch, forests)
+            text[*place, 0] = write_draw(draw)
         labels = {"chain": np.arange(CHAINS), "draw": np.arange(DRAWS)}
         stats = xr.Dataset({"f_trees": (("chain", "draw", "f_trees_dim_0"), text)}, labels)
         stats["f_trees"] = stats["f_trees"].astype(np.dtypes.StringDType())

@@ -29,8 +29,9 @@ def stored(case, rng, num_trees=6, mu=0.5):
 
 def drawn(case, forests, columns_digest=0, rows_digest=0, batch=()):
     is_categorical = np.arange(case.num_columns) % 2 == 1
+    has_missing = np.arange(case.num_columns) % 3 == 1
     digests = columns_digest, rows_digest
-    return StoredDraw(case.num_rows, *digests, is_categorical, batch, forests)
+    return StoredDraw(case.num_rows, *digests, is_categorical, has_missing, batch, forests)
 
 
 def as_trees(stored_forest):
@@ -54,7 +55,7 @@ def test_trees_come_back_to_the_last_bit(rng):
         again = read_draw(write_draw(draw))
         assert again[:3] == draw[:3]
         assert again.batch == draw.batch
-        np.testing.assert_array_equal(again.is_categorical, draw.is_categorical)
+        np.testing.assert_array_equal(again[3:5], draw[3:5])
         assert again.forests[0].mu == 0.5
         assert as_trees(again.forests[0]) == as_trees(one)
         assert write_draw(again) == write_draw(draw)
@@ -127,13 +128,13 @@ def test_shape_bits_are_those_of_the_format(rng):
     """The layout, read by hand: a reader in another language must find what the table says."""
     case = inside.make_case(np.arange(6.0)[:, None], alpha=0.999, beta=0.0, max_depth=2)
     one = stored(case, rng, num_trees=1, mu=-1.5)
-    text = write_draw(StoredDraw(6, 11, 22, np.array([True]), (), [one]))
+    text = write_draw(StoredDraw(6, 11, 22, np.array([True]), np.array([False]), (), [one]))
     binary = zlib.decompress(base64.b64decode(text.removeprefix("xbart2:")))
     assert np.frombuffer(binary, "<u4", 5).tolist() == [6, 1, 11, 22, 0]
-    assert binary[20] == 0b1000_0000
-    assert np.frombuffer(binary, "<f8", 1, 21)[0] == -1.5
-    num_trees, num_splits = np.frombuffer(binary, "<u4", 2, 29)
+    assert [*binary[20:22]] == [0b1000_0000, 0]
+    assert np.frombuffer(binary, "<f8", 1, 22)[0] == -1.5
+    num_trees, num_splits = np.frombuffer(binary, "<u4", 2, 30)
     assert (num_trees, 2 * num_splits + 1) == (1, one.forest.column.size)
-    bits = f"{binary[37]:08b}"[: 2 * num_splits + 1]
+    bits = f"{binary[38]:08b}"[: 2 * num_splits + 1]
     assert [bit == "1" for bit in bits] == (one.forest.left >= 0).tolist()
     assert slow.as_tree(one.forest, 0) != slow.LEAF

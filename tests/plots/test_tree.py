@@ -36,7 +36,9 @@ def idata():
         view = np.zeros(forest.column.size, np.int32)
         stored = StoredForest(0.0, forest, view, cuts, rows_of_leaves(forest, leaf))
         numbers = np.zeros(3, np.bool_)
-        text[0, draw] = write_draw(StoredDraw(60, digest_of(NAMES), 0, numbers, (), [stored]))
+        text[0, draw] = write_draw(
+            StoredDraw(60, digest_of(NAMES), 0, numbers, numbers, (), [stored])
+        )
     stats = xr.Dataset({"f_trees": (("chain", "draw"), text)}, {"chain": [0], "draw": [0, 1]})
     constants = xr.Dataset({"f_schema": ("byte", Schema(NAMES).to_bytes())})
     return xr.DataTree.from_dict({"sample_stats": stats, "constant_data": constants})

@@ -97,7 +97,13 @@ def test_unseen_categories_are_predicted_with_a_warning(fit):
 
 def test_values_may_be_missing_where_none_were(fit):
     table, _, idata, _ = fit
-    f = predict(idata, table.assign(member=pd.array([None] * N, "boolean"), since=pd.NaT))
+    new = table.assign(member=table["member"].where(table.index != 7))
+    with pytest.warns(
+        UserWarning, match="Column 'member' of X has missing values, in row 7 .*none"
+    ):
+        f = predict(idata, new)
+    rest = table.index != 7
+    np.testing.assert_array_equal(f[..., rest], predict(idata, table)[..., rest])
     assert np.isfinite(f).all()
 
 
@@ -131,6 +137,7 @@ def test_trees_say_which_categories_go_left(fit):
     on_age = nodes[nodes["column"] == "age"]
     assert set(on_age["missing"]) == {"left", "right"}
     assert on_age["categories"].isna().all()
+    assert on_size["missing"].isna().all()
     roots = splits[(splits["node"] == 0) & (splits["left"] == 1)]
     for (draw, tree), line in roots.set_index(["draw", "tree"]).iloc[:20].iterrows():
         below = nodes[(nodes["draw"] == draw) & (nodes["tree"] == tree) & (nodes["node"] == 1)]
