@@ -24,7 +24,13 @@ from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.options import Options
 from pymc_xbart.forest.prior import check_split_weights, tree_prior
 from pymc_xbart.forest.training import Training, calibrate_training
-from pymc_xbart.forest.views import Views, num_views_of, share_weights, sum_by_column
+from pymc_xbart.forest.views import (
+    Views,
+    choose_for_trees,
+    num_views_of,
+    share_weights,
+    sum_by_column,
+)
 from pymc_xbart.kernels import (
     Design,
     Forest,
@@ -63,7 +69,7 @@ class Task(NamedTuple):
     weight: NDArray[np.float64]  # (n,), > 0
     prior: Prior
     num_trees: int
-    correction: Correction  # with `mtry` in views
+    correction: Correction
     noise_shape: float  # noise_var is a priori inverse gamma (noise_shape / 2, noise_rate / 2)
     noise_rate: float
 
@@ -79,7 +85,6 @@ def make_task(
         split_weights=share_weights(weights, views),
         num_rows=design.codes.shape[1],
     )
-    mtry = options.correction.mtry
     return Task(
         design,
         views,
@@ -87,7 +92,7 @@ def make_task(
         training.weight,
         prior._replace(leaf_var=scale.leaf_var),
         options.settings.num_trees,
-        options.correction._replace(mtry=None if mtry is None else num_views_of(mtry, views)),
+        options.correction,
         options.noise_shape,
         scale.noise_rate,
     )
@@ -253,12 +258,15 @@ def _sweep_trees(
     rng: np.random.Generator,
 ) -> tuple[Forest, SweepInfo, float, NDArray[np.float64]]:
     """Replace tree after tree. `leaf_of_row` is overwritten; returns noise and weights, too."""
-    num_views = task.design.num_codes.size
+    num_views, num_columns = task.views.column.size, task.views.is_categorical.size
+    is_corrected = correction.kind == "tree"
     # Weights that follow the splits of the tree to be replaced are no part of its prior, and would
     # change its proposal on the way back: a correction considers all columns equally often.
-    is_corrected = correction.kind == "tree"
-    weights = None if is_corrected else state.column_weights
-    choice = column_choice(num_views, correction.mtry, weights, is_per_tree=is_corrected)
+    if is_corrected or correction.mtry is None:
+        choice = choose_for_trees(correction.mtry, task.views, task.prior)
+    else:
+        mtry = num_views_of(correction.mtry, task.views)
+        choice = column_choice(num_views, mtry, state.column_weights)
     side = SideDraws(
         draws_noise=True,
         noise_var=np.array([state.noise_var]),
@@ -266,7 +274,7 @@ def _sweep_trees(
         noise_shape=task.noise_shape + (float(task.weight.sum()) - task.y.size),
         noise_rate=task.noise_rate,
         draws_weights=task.correction.kind == "none"
-        and (task.correction.mtry or num_views) < num_views,
+        and (task.correction.mtry or num_columns) < num_columns,
         split_counts=state.split_counts.copy(),
     )
     forest, info = sweep(

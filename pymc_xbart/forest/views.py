@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.kernels import Forest, route_values
-from pymc_xbart.kernels.records import NO_COLUMN
+from pymc_xbart.kernels import ColumnChoice, Forest, Prior, column_choice, route_values
+from pymc_xbart.kernels.records import COLUMNS, NO_COLUMN
 
 MISSING_LEFT, MISSING_RIGHT = 0, 1  # numbers of the views of a column of numbers
-MAX_ORDERS = 10  # views of a column of categories
+MAX_ORDERS = 32  # views of a column of categories
+# of which a tree considers about so many: looking at each takes as long as at a column of numbers
+CONSIDERED = 3
 
 
 class Views(NamedTuple):
@@ -120,6 +122,22 @@ def sum_by_column(of_views: NDArray[Any], views: Views) -> NDArray[Any]:
     """Sum over the views of each column: (..., p), of (..., q)."""
     of_column = views.of_column
     return np.add.reduceat(of_views, np.cumsum(of_column) - of_column, axis=-1)
+
+
+def choose_for_trees(mtry: int | None, views: Views, prior: Prior) -> ColumnChoice:
+    """Which views are considered where these are drawn once for each tree.
+
+    Those of about `mtry` columns, or of all for None; of the orders of categories, some by chance.
+    """
+    num_views = views.column.size
+    if prior.cut_prior != COLUMNS:  # the cuts of all views are to be counted
+        return column_choice(num_views)
+    of_column = views.of_column[views.column]
+    is_order = views.is_categorical[views.column]
+    share = np.where(is_order, np.minimum(1.0, CONSIDERED / of_column), 1.0)
+    if mtry is not None:
+        share *= mtry / views.is_categorical.size
+    return column_choice(num_views, is_per_tree=bool(share.min() < 1.0), share=share)
 
 
 def num_views_of(num_columns: int, views: Views) -> int:

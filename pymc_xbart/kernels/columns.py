@@ -5,7 +5,7 @@ after the other and without replacement, with probabilities proportional to weig
 
 A Metropolis-Hastings correction has to compare two trees under the same columns. There the columns
 are drawn once for a tree that is to be replaced: those that it splits on, and every other one
-independently with probability mtry / p.
+independently with a probability of its own, mtry / p if nothing else is said.
 """
 
 from typing import NamedTuple
@@ -22,6 +22,8 @@ class ColumnChoice(NamedTuple):
     mtry: int  # at most p; p considers all of them
     weights: np.ndarray  # (p,) float64, >= 0, for drawing them anew in each node
     is_per_tree: bool  # all nodes of a tree consider the first `subset_size` columns of `subset`
+    share: np.ndarray  # (p,) float64, probability of each column being among them
+    is_complete: bool  # whether all these are 1
     subset: np.ndarray  # (p,) int32, all columns, those of the subset first
     subset_size: np.ndarray  # (1,) int64
     is_drawn: np.ndarray  # (p,) bool, scratch
@@ -33,6 +35,7 @@ def column_choice(
     weights: np.ndarray | None = None,
     *,
     is_per_tree: bool = False,
+    share: np.ndarray | None = None,
 ) -> ColumnChoice:
     """Consider all of p columns, or about `mtry` of them.
 
@@ -44,12 +47,19 @@ def column_choice(
     weights : ndarray of shape (p,), optional
         Equal by default. Not used where columns are drawn once for each tree.
     is_per_tree : bool, default False
-        Draw columns once for each tree, as a correction needs it if `mtry` is below p.
+        Draw columns once for each tree, as a correction needs it if not all are considered.
+    share : ndarray of shape (p,), optional
+        Probability that a tree considers each column which it does not split on, > 0; mtry / p by
+        default. Only where columns are drawn once for each tree.
     """
+    mtry = num_columns if mtry is None else mtry
+    share = np.full(num_columns, mtry / num_columns) if share is None else share.copy()
     return ColumnChoice(
-        num_columns if mtry is None else mtry,
+        mtry,
         np.ones(num_columns) if weights is None else np.array(weights, np.float64),
         is_per_tree,
+        share,
+        bool(share.min() >= 1.0),
         np.arange(num_columns, dtype=np.int32),
         np.full(1, num_columns, np.int64),
         np.empty(num_columns, np.bool_),
@@ -70,11 +80,12 @@ def draw_subset(columns, choice, rng):
     """
     subset = choice.subset
     is_drawn = choice.is_drawn
+    share = choice.share
     num_columns = subset.size
-    if choice.mtry >= num_columns:
+    if choice.is_complete:
         return
     for v in range(num_columns):
-        is_drawn[v] = rng.random() * num_columns < choice.mtry
+        is_drawn[v] = share[v] >= 1.0 or rng.random() < share[v]
     for k in range(columns.size):
         if columns[k] != NO_COLUMN:
             is_drawn[columns[k]] = True

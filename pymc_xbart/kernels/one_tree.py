@@ -11,8 +11,6 @@ the trees are to be proposed: with e the evidences of a tree's leaves under (g, 
 so that log w(T) - sum of e is prior over proposal, up to a constant, with log w = 0 for the latter.
 """
 
-import math
-
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
@@ -70,9 +68,8 @@ def grow_successor(
     log_w, current_log_w = density.log_w, density.origin_log_w
     if choice.is_per_tree:
         # The columns that a tree splits on are considered for certain.
-        log_share = math.log(choice.mtry / design.num_codes.size)
-        log_w -= _num_columns_used(successor) * log_share
-        current_log_w -= _num_columns_used(tree) * log_share
+        log_w -= _log_share_used(successor, choice)
+        current_log_w -= _log_share_used(tree, choice)
     return trim(successor), new_leaf, log_w, current_log_w
 
 
@@ -123,7 +120,7 @@ def _without_values(tree: Forest) -> Forest:
     return tree._replace(value=np.zeros(tree.value.size))
 
 
-def _num_columns_used(tree: Forest) -> int:
-    """How many different columns a tree splits on."""
+def _log_share_used(tree: Forest, choice: ColumnChoice) -> float:
+    """Log-probability that the columns which a tree splits on are considered."""
     used = tree.column[: tree.tree_start[-1]]
-    return int(np.unique(used[used != NO_COLUMN]).size)
+    return float(np.log(choice.share[np.unique(used[used != NO_COLUMN])]).sum())

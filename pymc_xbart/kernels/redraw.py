@@ -148,15 +148,15 @@ def weigh_splits(tree, num_nodes, site, log_stop, choice, scores):
 
     To a score, which sets prior times evidence of a split against those of stopping, this adds that
     both children stop, how many sites there are then, and how likely it is to consider these
-    columns: all of them, except that of the split, are considered with probability mtry / p.
+    columns: all of them, except that of the split, are considered by chance.
     """
     num_considered = scores.num_considered[0]
     split_sites, leaf_sites = num_sites_with(tree, num_nodes, site)
     extra = 2.0 * log_stop + np.log(leaf_sites / split_sites) + scores.log_share[0]
-    if choice.is_per_tree:
-        extra -= np.log(choice.mtry / choice.weights.size)
     for k in range(num_considered):
         scores.log_weight[k] += extra
+        if choice.is_per_tree:
+            scores.log_weight[k] -= np.log(choice.share[scores.considered[k]])
     scores.log_total[0] = log_sum_exp(scores.log_weight, num_considered + 1)
 
 

@@ -67,10 +67,9 @@ def regrow_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
     if is_corrected:
         log_ratio = built.log_w - current.log_w
         if choice.is_per_tree:
-            # The subset holds the columns of T for certain, and others with probability mtry / p.
-            extra = num_columns_used(work.current, current.num_nodes, work.used)
-            extra -= num_columns_used(work.tree, built.num_nodes, work.used)
-            log_ratio += extra * np.log(choice.mtry / design.num_codes.size)
+            # The subset holds the columns of T for certain, and others by chance.
+            log_ratio += log_share_used(work.current, current.num_nodes, choice.share, work.used)
+            log_ratio -= log_share_used(work.tree, built.num_nodes, choice.share, work.used)
         is_accepted = np.log(rng.random()) < log_ratio
     tree = work.tree if is_accepted else work.current
     num_nodes = built.num_nodes if is_accepted else stop - start
@@ -81,17 +80,17 @@ def regrow_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
 
 
 @inner_kernel
-def num_columns_used(tree, num_nodes, used):
-    """Number of different columns that a tree splits on. `used` (p,) bool is scratch."""
+def log_share_used(tree, num_nodes, share, used):
+    """Sum of log `share` over the columns that a tree splits on. `used` (p,) bool is scratch."""
     for v in range(used.size):
         used[v] = False
-    count = 0
+    total = 0.0
     for node in range(num_nodes):
         v = tree[node]["column"]
         if v != NO_COLUMN and not used[v]:
             used[v] = True
-            count += 1
-    return count
+            total += np.log(share[v])
+    return total
 
 
 @inner_kernel

@@ -99,7 +99,7 @@ class XBARTForest(pm.Distribution):
     categorical : sequence of int or str, optional
         Columns whose values are categories, by number or name, beside those that a table declares
         as categorical without an order. A split on one sends a subset of its categories
-        left: it is a cut in one of up to ten orders of the categories, fixed and arbitrary, all of
+        left: it is a cut in one of up to 32 orders of the categories, fixed and arbitrary, all of
         them equally likely. Missing values are a category.
     dims : str or tuple of str, optional
         Names of the dimensions, the last one that of the rows of X.

@@ -16,8 +16,8 @@ from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.views import (
     Views,
+    choose_for_trees,
     find_views,
-    num_views_of,
     share_weights,
     sum_by_column,
     to_columns,
@@ -29,7 +29,6 @@ from pymc_xbart.kernels import (
     Forest,
     Prior,
     SweepInfo,
-    column_choice,
     cut_values,
     draw_prior_forest,
     encode,
@@ -231,11 +230,7 @@ class Ensemble:
         return EnsembleState(forest, leaf_of_row), _report(info)
 
     def _choice(self, correction: Correction) -> ColumnChoice:
-        num_views = self.design.num_codes.size
-        mtry = correction.mtry
-        if mtry is not None:
-            mtry = num_views_of(mtry, self.views)
-        return column_choice(num_views, mtry, is_per_tree=mtry is not None)
+        return choose_for_trees(correction.mtry, self.views, self.prior)
 
 
 def _report(info: SweepInfo) -> SweepReport:

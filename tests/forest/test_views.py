@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from pymc_xbart.forest.views import (
+    CONSIDERED,
     MAX_ORDERS,
+    choose_for_trees,
     evaluate_trees,
     find_views,
     num_views_of,
@@ -18,6 +20,7 @@ from pymc_xbart.forest.views import (
 )
 from pymc_xbart.kernels import Prior, draw_prior_forest, encode, sum_of_trees
 from pymc_xbart.kernels.codes import cut_values
+from pymc_xbart.kernels.records import CUTS
 
 NAN = np.nan
 N = 60
@@ -33,7 +36,9 @@ def mixed(rng, n=N):
 
 def test_only_columns_that_need_them_have_several_views(rng):
     views = find_views(*mixed(rng))
-    assert views.of_column.tolist() == [1, 2, MAX_ORDERS, 1]
+    assert views.of_column.tolist() == [1, 2, 12, 1]  # five categories and none, two orders each
+    many = find_views(np.arange(100.0)[:, None], (0,))
+    assert many.of_column.tolist() == [MAX_ORDERS]
     assert views.is_categorical.tolist() == [False, False, True, True]
     plain = find_views(np.ones((3, 2)))
     assert plain.column.tolist() == [0, 1]
@@ -84,8 +89,20 @@ def test_views_of_a_column_share_its_weight(rng):
 
 def test_subsets_of_columns_are_counted_in_views(rng):
     views = find_views(*mixed(rng))
-    assert [num_views_of(mtry, views) for mtry in (1, 2, 4)] == [4, 7, 14]
+    assert [num_views_of(mtry, views) for mtry in (1, 2, 4)] == [4, 8, 16]
     assert num_views_of(1, find_views(np.ones((2, 3)))) == 1
+
+
+def test_a_tree_considers_some_of_the_orders(rng):
+    views = find_views(*mixed(rng))
+    prior = Prior(0.95, 0.5, 1.0, np.full(16, 1 / 16), 100, 1, 2**31 - 1)
+    choice = choose_for_trees(None, views, prior)
+    assert choice.is_per_tree
+    np.testing.assert_allclose(choice.share, [1, 1, 1, *[CONSIDERED / 12] * 12, 1])
+    np.testing.assert_allclose(choose_for_trees(2, views, prior).share, choice.share / 2)
+    assert choose_for_trees(None, views, prior._replace(cut_prior=CUTS)).is_complete
+    plain = find_views(np.ones((2, 16)))
+    assert not choose_for_trees(None, plain, prior).is_per_tree
 
 
 @pytest.fixture

@@ -49,7 +49,11 @@ def choose_columns(case, mtry, columns):
     if mtry < case.num_columns:
         column = np.array(sorted(columns), np.int32)
         # Of 0 columns that come by chance, only those that the tree splits on are left.
-        _draw_subset(column, choice._replace(mtry=0), np.random.default_rng(0))
+        _draw_subset(
+            column,
+            choice._replace(share=np.zeros(case.num_columns), is_complete=False),
+            np.random.default_rng(0),
+        )
     return choice
 
 

@@ -290,7 +290,7 @@ def test_that_it_would_catch_uncorrected_sweeps(rng):
 
 
 def test_that_it_would_catch_columns_that_do_not_count(rng, monkeypatch):
-    monkeypatch.setattr(one_tree, "_num_columns_used", lambda _: 0)
+    monkeypatch.setattr(one_tree, "_log_share_used", lambda *_: 0.0)
     assert num_wrong_features(FAMILIES["poisson"], ONE_TREE["mtry"], rng)
 
 
