@@ -31,7 +31,7 @@ import pandas as pd
 from friedman import NUM_COLUMNS, friedman
 from judging import judge
 from one_sampling import NUM_POINTS
-from peers import peer_versions, run_alone
+from peers import describe_peers, in_turn, run_alone
 from results import describe_machine, keep, notes_on_timing, number, table
 from scipy.stats import norm
 
@@ -105,9 +105,7 @@ def run_all(args: argparse.Namespace) -> list[dict[str, Any]]:
     """All methods, in turn; one line for each forest."""
     runs = []
     for seed, num_rows, name in product(range(args.reps), args.rows, args.likelihoods):
-        methods = LIKELIHOODS[name].methods
-        turn = seed % len(methods)
-        for method in methods[turn:] + methods[:turn]:
+        for method in in_turn(LIKELIHOODS[name].methods, seed):
             runs += run(method, name, num_rows, args, seed)
             print(f"{name}, n = {num_rows}, {method}: {runs[-1]}", file=sys.stderr)
             keep(args.name, report(runs, args), runs)
@@ -116,10 +114,7 @@ def run_all(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
     frame = pd.DataFrame(runs)
-    versions = ", ".join(
-        f"{package} {peer_versions(environment)[package]}"
-        for package, environment in (("pymc-bart", "pymc-bart"), ("stochtree", "peers"))
-    )
+    versions = describe_peers({"pymc-bart": "pymc-bart", "stochtree": "peers"})
     return "\n\n".join(
         [
             "# Responses that are not Normal",

@@ -42,7 +42,7 @@ import numpy as np
 from friedman import NUM_COLUMNS, friedman
 from judging import judge
 from one_sampling import NUM_POINTS
-from peers import peer_versions, run_alone
+from peers import describe_peers, in_turn, run_alone
 from results import RESULTS, describe_machine, keep, notes_on_timing, number, table
 
 NUM_ROWS, NOISE_SD = 1_000, 1.0
@@ -211,8 +211,7 @@ def run_all(done: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[di
     known = {tuple(row[field] for field in identity) for row in done}
     for replication, num_trees in product(range(args.reps), args.trees):
         settings = Settings(replication, num_trees, args.tune, args.draws)
-        turn = replication % len(args.methods)
-        for method in args.methods[turn:] + args.methods[:turn]:
+        for method in in_turn(args.methods, replication):
             if (method, *settings) not in known:
                 row = {"method": method, **settings._asdict(), **run(method, settings)}
                 print(
@@ -241,14 +240,8 @@ def run(method: str, settings: Settings) -> dict[str, float]:
 
 def versions_of(methods: Iterable[str]) -> str:
     """Names and versions of the peers among the methods."""
-    packages = {
-        METHODS[name].package: METHODS[name].environment for name in METHODS if name in methods
-    }
-    return ", ".join(
-        f"{package} {peer_versions(environment)[package]}"
-        for package, environment in packages.items()
-        if package is not None
-    )
+    used = (METHODS[name] for name in METHODS if name in methods)
+    return describe_peers({m.package: m.environment for m in used if m.package is not None})
 
 
 def report(rows: list[dict[str, Any]], versions: str) -> str:

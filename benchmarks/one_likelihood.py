@@ -7,9 +7,8 @@ library. `one_sampling` says what is timed, and why the comparison is fair; here
   all else at their defaults;
 * the prior standard deviation of f is 1 in pymc_xbart, 0.5 for the log scale, as in the recipes of
   its documentation; it is 1 in stochtree for probit f (its default, 1 / num_trees for a leaf).
-  pymc-bart takes a prior mean and scale only by way of a response: it is
-  given y where y is 0 or 1, which it knows, and what y says about f elsewhere, as its documentation
-  does for counts;
+  pymc-bart takes a prior mean and scale only by way of a response: it is given y where y is 0 or 1,
+  which it knows, and what y says about f elsewhere, as its documentation does for counts;
 * stochtree's forest of the variance has its own prior, inverse Gamma for exp(leaf), with defaults.
 """
 
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from one_sampling import ALPHA, BETA, FEW, NUM_POINTS
+from one_sampling import ALPHA, BETA, FEW, NUM_POINTS, sample_with_pymc
 from scipy.stats import norm
 
 EULER = 0.635  # minus the mean of log |z|, z standard Normal
@@ -73,7 +72,8 @@ def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sample
 
     with pm.Model():
         names = build(settings["likelihood"], forest, y)
-        return sample_with_pymc(names, settings["chains"], settings["seed"], settings)
+        posterior = sample_with_pymc(settings["chains"], settings["seed"], settings)
+        return sampled(names, posterior)
 
 
 def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
@@ -88,27 +88,14 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
     for chain in range(settings["chains"]):
         with pm.Model():
             names = build(settings["likelihood"], forest, y)
-            chains.append(sample_with_pymc(names, 1, [settings["seed"], chain], settings))
+            posterior = sample_with_pymc(1, [settings["seed"], chain], settings)
+            chains.append(sampled(names, posterior))
     f, seconds = zip(*chains, strict=True)
     return Sampled(np.concatenate(f), sum(seconds))
 
 
-def sample_with_pymc(
-    names: list[str], chains: int, seed: int | list[int], settings: dict[str, Any]
-) -> Sampled:
-    """Sample the model on PyMC's context stack."""
-    import pymc as pm
-
-    idata = pm.sample(
-        chains=chains,
-        tune=settings["tune"],
-        draws=settings["draws"],
-        random_seed=np.random.default_rng(seed),
-        cores=1,
-        quiet=True,
-        compute_convergence_checks=False,
-    )
-    posterior = idata["posterior"]
+def sampled(names: list[str], posterior: Any) -> Sampled:
+    """Read draws of some forests, and the time they took."""
     f = np.stack([posterior[name].to_numpy() for name in names], axis=2)
     return Sampled(f, posterior.attrs["sampling_time"])
 

@@ -64,7 +64,7 @@ def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sample
         f = XBARTForest("f", X, y=y, num_trees=settings["num_trees"])
         noise = pm.HalfNormal("noise", NOISE_SCALE)
         pm.Normal("y", f, noise, observed=y)
-        return sample_with_pymc(settings["chains"], settings["seed"], settings)
+        return sampled(sample_with_pymc(settings["chains"], settings["seed"], settings))
 
 
 def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
@@ -87,13 +87,13 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
             noise = pm.HalfNormal("noise", NOISE_SCALE)
             pm.Normal("y", f, noise, observed=y)
             # Only the noise has this seed; the trees are drawn by a fixed one. They soon differ.
-            chains.append(sample_with_pymc(1, [settings["seed"], chain], settings))
+            chains.append(sampled(sample_with_pymc(1, [settings["seed"], chain], settings)))
     f, noise, seconds = zip(*chains, strict=True)
     return Sampled(np.concatenate(f), np.concatenate(noise), sum(seconds))
 
 
-def sample_with_pymc(chains: int, seed: int | list[int], settings: dict[str, Any]) -> Sampled:
-    """Sample the model on PyMC's context stack."""
+def sample_with_pymc(chains: int, seed: int | list[int], settings: dict[str, Any]) -> Any:
+    """Sample the model on PyMC's context stack. Returns the group `posterior`."""
     import pymc as pm
 
     idata = pm.sample(
@@ -105,7 +105,11 @@ def sample_with_pymc(chains: int, seed: int | list[int], settings: dict[str, Any
         quiet=True,
         compute_convergence_checks=False,
     )
-    posterior = idata["posterior"]
+    return idata["posterior"]
+
+
+def sampled(posterior: Any) -> Sampled:
+    """Read draws and time of a model with f and noise."""
     draws = (posterior[name].to_numpy() for name in ("f", "noise"))
     return Sampled(*draws, posterior.attrs["sampling_time"])
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from one_fit import save_problem
-from peers import peer_versions, run_one_fit
+from peers import in_turn, peer_versions, run_one_fit
 from results import describe_machine, keep, notes_on_timing, number, table
 from simulation import (
     BURNIN,
@@ -189,8 +189,7 @@ def run_all(runs: Runs, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for replication, cell in product(range(args.reps), runs.cells):
         with tempfile.TemporaryDirectory() as folder:
             save_problem(simulate(*cell, seed=FIRST_SEED + replication), Path(folder))
-            turn = replication % len(runs.methods)
-            for method in runs.methods[turn:] + runs.methods[:turn]:
+            for method in in_turn(runs.methods, replication):
                 settings = {
                     "num_trees": default_num_trees(cell.n),
                     "num_cutpoints": default_num_cutpoints(cell.n),

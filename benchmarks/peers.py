@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,20 @@ def peer_versions(environment: str = "peers") -> dict[str, str]:
     )
     command = [peers_python(environment), "-E", "-c", code, *names]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def describe_peers(packages: dict[str, str]) -> str:
+    """Name and version of each package, by the environment that it is in."""
+    return ", ".join(
+        f"{package} {peer_versions(environment)[package]}"
+        for package, environment in packages.items()
+    )
+
+
+def in_turn(methods: Sequence[str], replication: int) -> Sequence[str]:
+    """The methods, beginning with another one in each replication."""
+    turn = replication % len(methods)
+    return methods[turn:] + methods[:turn]
 
 
 def run_one_fit(method: str, data: Path, settings: dict[str, Any]) -> dict[str, Any]:

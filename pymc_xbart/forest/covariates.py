@@ -73,14 +73,14 @@ def read_covariates(
     else:
         table = _as_table(X)
         if table is not None:
-            names = distinct([str(name) for name in table.columns])
+            names = _names_of(table)
+            nominal = set(() if categorical is None else categorical)
             columns = []
             for v, series in enumerate(table.iter_columns()):
                 if labels is None or v >= len(labels):
                     column = _read_column(series)
                 else:
-                    is_ordered = v not in set(() if categorical is None else categorical)
-                    column = _read_known(series, labels[v], is_ordered)
+                    column = _read_known(series, labels[v], v not in nominal)
                 columns.append(column.values)
                 found.append(column.labels)
                 declared += [v] if column.is_categorical else []
@@ -103,7 +103,7 @@ def describe_columns(X: Any) -> tuple[list[str] | None, Labels | None]:
         _read_categories(column).labels if _is_of_categories(column) else None
         for column in table.iter_columns()
     ]
-    return distinct([str(name) for name in table.columns]), _or_none(labels)
+    return _names_of(table), _or_none(labels)
 
 
 def _or_none(labels: Labels) -> Labels | None:
@@ -207,7 +207,7 @@ def relabel(
     p = X.shape[1]
     X = X.copy()
     for v, (here, there) in enumerate(zip(labels or [None] * p, known or [None] * p, strict=True)):
-        name = repr(names[v]) if names else f"{v} (counting from 0)"
+        name = _called(v, names)
         if (here is None) != (there is None):
             msg = (
                 f"Column {name} of X holds {'numbers' if here is None else 'categories'}, but "
@@ -256,16 +256,20 @@ def warn_of_gaps(
     X: NDArray[np.float64], has_missing: NDArray[np.bool_], names: list[str] | None
 ) -> None:
     """Warn of missing values in columns in which no tree has seen any."""
-    for v in np.flatnonzero(~has_missing):
-        rows = np.flatnonzero(np.isnan(X[:, v]))
-        if rows.size:
-            name = repr(names[v]) if names else f"{v} (counting from 0)"
-            msg = (
-                f"Column {name} of X has missing values, in {first_rows(rows)} (counting from 0), "
-                "where trees have seen none. Each split sends them left or right by chance, as its "
-                "prior does."
-            )
-            warnings.warn(msg, UserWarning, stacklevel=3)
+    is_missing = np.isnan(X)
+    for v in np.flatnonzero(is_missing.any(axis=0) & ~has_missing):
+        rows = first_rows(np.flatnonzero(is_missing[:, v]))
+        msg = (
+            f"Column {_called(int(v), names)} of X has missing values, in {rows} (counting from "
+            "0), where trees have seen none. Each split sends them left or right by chance, as its "
+            "prior does."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=3)
+
+
+def _called(v: int, names: list[str] | None) -> str:
+    """How a message calls a column."""
+    return repr(names[v]) if names else f"{v} (counting from 0)"
 
 
 def choose_columns(
@@ -307,4 +311,8 @@ def _labels_of(X: Any) -> list[str] | None:
 def column_names(X: Any) -> list[str] | None:
     """Names of the columns of a table, if all have one of their own."""
     table = _as_table(X)
-    return None if table is None else distinct([str(name) for name in table.columns])
+    return None if table is None else _names_of(table)
+
+
+def _names_of(table: nw.DataFrame[Any]) -> list[str] | None:
+    return distinct([str(name) for name in table.columns])

@@ -46,8 +46,7 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
     if names is not None and first.columns_digest:
         X = _in_order(X, names, draws, first.columns_digest)
     known = draws.schema.labels or [None] * first.num_columns
-    categorical = np.flatnonzero(first.is_categorical).tolist()
-    matrix, names, *_ = read_covariates(X, categorical, labels=known, min_rows=1)
+    matrix, names, *_ = read_covariates(X, first.categorical, labels=known, min_rows=1)
     if matrix.shape[1] != first.num_columns:
         msg = (
             f"X has {matrix.shape[1]} column(s), but the forest {draws.name!r} was grown on "

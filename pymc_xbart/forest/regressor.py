@@ -17,19 +17,17 @@ from pymc_xbart.forest.sampler import (
     Scale,
     Trace,
     draw_sweeps,
-    empty_trace,
     fingerprint,
-    first_chain,
-    first_scale,
     make_task,
     record,
+    start_sampling,
 )
 from pymc_xbart.forest.training import (
     read_training,
     weigh_rows,
 )
-from pymc_xbart.forest.views import find_views, show
-from pymc_xbart.kernels import Design, encode
+from pymc_xbart.forest.views import Views, encode_views
+from pymc_xbart.kernels import Design
 
 
 class XBARTRegressor(Estimator):
@@ -168,6 +166,8 @@ class XBARTRegressor(Estimator):
     True
     """
 
+    views_: Views
+
     def __init__(
         self,
         *,
@@ -245,20 +245,18 @@ class XBARTRegressor(Estimator):
             self._check_feature_names(names)
         matrix, _, labels, categorical = read_covariates(
             X,
-            self._known_categorical() if is_resumed else self.categorical,
+            self.views_.categorical if is_resumed else self.categorical,
             labels=self._known_labels() if is_resumed else None,
         )
         matrix, training = weigh_rows(matrix, read_training(y, sample_weight, matrix.shape[0]))
         options = check_options(self.get_params(), matrix.shape, categorical)
-        views = find_views(matrix, categorical)
-        design = encode(show(matrix, views))
+        design, views = encode_views(matrix, categorical)
         if is_resumed:
             self._check_num_features(matrix.shape[1])
             scale, chain, trace = self._resume(options, design)
         else:
-            scale = first_scale(options, training)
-            chain = first_chain(options, training, design, generator_of(self.random_state))
-            trace = empty_trace()
+            rng = generator_of(self.random_state)
+            scale, chain, trace = start_sampling(options, training, design, rng)
         task = make_task(options, training, design, views, scale)
         first = len(trace.noise_sd)
         numbers = _with_progressbar(range(first, options.num_sweeps), self.progressbar)
@@ -300,8 +298,9 @@ class XBARTRegressor(Estimator):
             msg = "Pass return_std or return_draws, but not both: the draws tell their deviation."
             raise ValueError(msg)
         self._check_feature_names(feature_names(X))
-        categorical = self._known_categorical()
-        matrix, names, *_ = read_covariates(X, categorical, labels=self._known_labels(), min_rows=1)
+        matrix, names, *_ = read_covariates(
+            X, self.views_.categorical, labels=self._known_labels(), min_rows=1
+        )
         self._check_num_features(matrix.shape[1])
         warn_of_gaps(matrix, self.views_.has_missing, names)
         sums = sums_of_trees(self.forests_, self.cut_values_, self.views_, matrix)
@@ -399,10 +398,6 @@ class XBARTRegressor(Estimator):
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
-
-    def _known_categorical(self) -> list[int]:
-        """Columns of categories without an order."""
-        return np.flatnonzero(self.views_.is_categorical).tolist()
 
     def _known_labels(self) -> Labels:
         """Labels of categories, column by column."""

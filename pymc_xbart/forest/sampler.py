@@ -167,23 +167,19 @@ def first_state(num_trees: int, num_views: int, noise_var: float) -> SamplerStat
     )
 
 
-def first_scale(options: Options, training: Training) -> Scale:
-    """Take from the data what is not given."""
+def start_sampling(
+    options: Options, training: Training, design: Design, rng: np.random.Generator
+) -> tuple[Scale, Chain, Trace]:
+    """Take the scale from the data, as far as it is not given, and begin with trees of one leaf."""
+    num_trees = options.settings.num_trees
     calibration, variance = calibrate_training(training)
-    return Scale(
+    scale = Scale(
         calibration.mu,
-        options.leaf_var or calibration.sigma**2 / options.settings.num_trees,
+        options.leaf_var or calibration.sigma**2 / num_trees,
         options.noise_rate or default_noise_rate(options.noise_shape, variance),
     )
-
-
-def first_chain(
-    options: Options, training: Training, design: Design, rng: np.random.Generator
-) -> Chain:
-    """Begin with trees that do not split."""
-    _, variance = calibrate_training(training)
-    state = first_state(options.settings.num_trees, design.num_codes.size, variance)
-    return Chain(state, rng, fingerprint(design))
+    state = first_state(num_trees, design.num_codes.size, variance)
+    return scale, Chain(state, rng, fingerprint(design)), empty_trace()
 
 
 def draw_sweeps(

@@ -81,6 +81,11 @@ class StoredDraw(NamedTuple):
         """Columns of X."""
         return self.is_categorical.size
 
+    @property
+    def categorical(self) -> list[int]:
+        """Those that hold categories."""
+        return np.flatnonzero(self.is_categorical).tolist()
+
 
 def write_draw(draw: StoredDraw) -> str:
     """Turn one draw into text."""

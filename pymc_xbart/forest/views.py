@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.kernels import ColumnChoice, Forest, Prior, column_choice, route_values
+from pymc_xbart.kernels import (
+    ColumnChoice,
+    Design,
+    Forest,
+    Prior,
+    column_choice,
+    encode,
+    route_values,
+)
 from pymc_xbart.kernels.records import COLUMNS, NO_COLUMN
 
 MISSING_LEFT, MISSING_RIGHT = 0, 1  # numbers of the views of a column of numbers
@@ -34,6 +42,11 @@ class Views(NamedTuple):
     number: NDArray[np.int32]  # (q,), which one of that column
     is_categorical: NDArray[np.bool_]  # (p,)
     has_missing: NDArray[np.bool_]  # (p,)
+
+    @property
+    def categorical(self) -> list[int]:
+        """Columns of categories."""
+        return np.flatnonzero(self.is_categorical).tolist()
 
     @property
     def of_column(self) -> NDArray[np.int64]:
@@ -64,6 +77,12 @@ def find_views(X: NDArray[np.float64], categorical: tuple[int, ...] = ()) -> Vie
 def _num_orders(num_categories: int) -> int:
     """Two categories have one way to be apart; few have few."""
     return 1 if num_categories <= 2 else min(2 * num_categories, MAX_ORDERS)
+
+
+def encode_views(X: NDArray[np.float64], categorical: tuple[int, ...] = ()) -> tuple[Design, Views]:
+    """What kernels see of X, and which views that is made of. Parameters: see `find_views`."""
+    views = find_views(X, categorical)
+    return encode(show(X, views)), views
 
 
 def show(X: NDArray[np.float64], views: Views) -> NDArray[np.float64]:

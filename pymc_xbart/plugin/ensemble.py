@@ -17,7 +17,7 @@ from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.views import (
     Views,
     choose_for_trees,
-    find_views,
+    encode_views,
     share_weights,
     sum_by_column,
     to_columns,
@@ -31,7 +31,6 @@ from pymc_xbart.kernels import (
     SweepInfo,
     cut_values,
     draw_prior_forest,
-    encode,
     make_workspace,
     rows_of_leaves,
     split_availability,
@@ -255,10 +254,10 @@ def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
 
     Worker processes that are forked later then find it compiled.
     """
-    X = np.array([[0.0], [1.0]])
+    design, views = encode_views(np.array([[0.0], [1.0]]))
     prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
     num_trees = MIN_REGROWN + 1  # so that one of them is not regrown
-    ensemble = Ensemble(encode(X), find_views(X), prior, 0.0, num_trees)
+    ensemble = Ensemble(design, views, prior, 0.0, num_trees)
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
     for step in {Correction(), correction._replace(mtry=None)}:  # the first sweeps have none

@@ -27,8 +27,8 @@ from pymc_xbart.forest.prior import (
     check_split_weights,
     tree_prior,
 )
-from pymc_xbart.forest.views import Views, find_views, share_weights, show
-from pymc_xbart.kernels import Design, draw_prior_forest, encode, forest_values
+from pymc_xbart.forest.views import Views, encode_views, share_weights
+from pymc_xbart.kernels import Design, draw_prior_forest, forest_values
 from pymc_xbart.plugin.inputs import evaluate, is_random
 
 NUMBA_CACHE_VERSION = 1  # PyTensor reuses compiled code from disk until this number changes
@@ -139,9 +139,7 @@ def _unpad(array: NDArray[Any], num_core_dims: int) -> NDArray[Any]:
 
 def _encode(X: NDArray[Any], settings: TreeSettings) -> tuple[Design, Views]:
     # X may have been replaced since the model was built; a single row is then a legal question.
-    matrix = check_design(X, min_rows=1)
-    views = find_views(matrix, settings.categorical)
-    return encode(show(matrix, views)), views
+    return encode_views(check_design(X, min_rows=1), settings.categorical)
 
 
 def _draw(

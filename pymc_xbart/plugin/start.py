@@ -107,8 +107,8 @@ def _check_fits(draw: StoredDraw, target: Target) -> None:
         ("number of columns", draw.num_columns, num_columns),
         (
             "list of columns of categories (counting from 0)",
-            np.flatnonzero(draw.is_categorical).tolist(),
-            np.flatnonzero(ensemble.views.is_categorical).tolist(),
+            draw.categorical,
+            ensemble.views.categorical,
         ),
         ("number of trees", num_trees, ensemble.num_trees),
     ):

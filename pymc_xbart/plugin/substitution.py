@@ -100,10 +100,9 @@ def _found(rv: TensorVariable, draws: Draws, model: Model) -> _Found:
     X = forest_inputs(rv).X
     _check_columns(rv, X.shape[1], draws, model)
     schema = find_schema(model, str(rv.name))
-    known = draws.schema.labels
     if draws.schema != Schema():
         categorical = rv.owner.op.settings.categorical
-        X = relabel(X, schema.labels, known, schema.columns, categorical)
+        X = relabel(X, schema.labels, draws.schema.labels, schema.columns, categorical)
     warn_of_gaps(X, draws.first.has_missing, schema.columns)
     return _Found(rv, draws, X)
 
@@ -197,11 +196,11 @@ def _check_columns(rv: TensorVariable, num_columns: int, draws: Draws, model: Mo
             f"were grown on {first.num_columns}. Pass the same columns in the same order."
         )
         raise ValueError(msg)
-    categorical = np.flatnonzero(first.is_categorical).tolist()
-    if categorical != list(rv.owner.op.settings.categorical):
+    categorical = list(rv.owner.op.settings.categorical)
+    if first.categorical != categorical:
         msg = (
-            f"The stored trees were grown on categories in columns {categorical} (counting from "
-            f"0), but the forest {rv.name!r} has them in {list(rv.owner.op.settings.categorical)}. "
+            f"The stored trees were grown on categories in columns {first.categorical} (counting "
+            f"from 0), but the forest {rv.name!r} has them in {categorical}. "
             "Pass the same columns, or `categorical`, as in the fit."
         )
         raise ValueError(msg)

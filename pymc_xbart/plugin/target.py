@@ -19,8 +19,8 @@ from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, write_draw
 from pymc_xbart.forest.tables import first_rows
-from pymc_xbart.forest.views import find_views, share_weights, show
-from pymc_xbart.kernels import STEEPEST, Prior, encode
+from pymc_xbart.forest.views import encode_views, share_weights
+from pymc_xbart.kernels import STEEPEST, Prior
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
 from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
 from pymc_xbart.plugin.inputs import check_shape
@@ -145,8 +145,7 @@ def make_target(
     # Data may have been replaced by a single row, which is all right for draws from the prior only.
     X = check_design(inputs.X)
     check_fits(correction, settings.cut_prior, X.shape[1])
-    views = find_views(X, settings.categorical)
-    design = encode(show(X, views))
+    design, views = encode_views(X, settings.categorical)
     value = model.rvs_to_values[rv]
     check_shape(point[value.name].shape, X.shape[0])
     batch = point[value.name].shape[:-1]
