@@ -12,9 +12,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pymc_xbart.diagnostics.importance import variable_importance
+    from pymc_xbart.diagnostics.inclusion import interaction_inclusion, variable_inclusion
+    from pymc_xbart.diagnostics.permutation import permutation_importance
     from pymc_xbart.forest.inspection import trees
     from pymc_xbart.forest.predict import predict
     from pymc_xbart.forest.regressor import XBARTRegressor
+    from pymc_xbart.plots.importance import plot_importance
+    from pymc_xbart.plots.inclusion import plot_inclusion
     from pymc_xbart.plots.tree import plot_tree
     from pymc_xbart.plugin.distribution import XBARTForest
     from pymc_xbart.plugin.predictive import compute_log_likelihood, sample_posterior_predictive
@@ -27,10 +32,16 @@ MODULE_OF = {
     "XBARTRegressor": "pymc_xbart.forest.regressor",
     "XBARTStep": "pymc_xbart.plugin.step",
     "compute_log_likelihood": "pymc_xbart.plugin.predictive",
+    "interaction_inclusion": "pymc_xbart.diagnostics.inclusion",
+    "permutation_importance": "pymc_xbart.diagnostics.permutation",
+    "plot_importance": "pymc_xbart.plots.importance",
+    "plot_inclusion": "pymc_xbart.plots.inclusion",
     "plot_tree": "pymc_xbart.plots.tree",
     "predict": "pymc_xbart.forest.predict",
     "sample_posterior_predictive": "pymc_xbart.plugin.predictive",
     "trees": "pymc_xbart.forest.inspection",
+    "variable_importance": "pymc_xbart.diagnostics.importance",
+    "variable_inclusion": "pymc_xbart.diagnostics.inclusion",
 }
 
 __all__ = [
@@ -39,10 +50,16 @@ __all__ = [
     "XBARTStep",
     "__version__",
     "compute_log_likelihood",
+    "interaction_inclusion",
+    "permutation_importance",
+    "plot_importance",
+    "plot_inclusion",
     "plot_tree",
     "predict",
     "sample_posterior_predictive",
     "trees",
+    "variable_importance",
+    "variable_inclusion",
 ]
 
 

@@ -8,6 +8,12 @@ checked one floor up.
 from pymc_xbart.kernels.availability import split_availability
 from pymc_xbart.kernels.codes import cut_values, encode
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
+from pymc_xbart.kernels.expectation import (
+    WeightedForest,
+    expected_changes,
+    expected_values,
+    shares_left,
+)
 from pymc_xbart.kernels.full_sweep import (
     describe_forest,
     proposal_log_density,
@@ -19,6 +25,7 @@ from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
 from pymc_xbart.kernels.overlap import shared_rows
+from pymc_xbart.kernels.paths import count_meetings
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import (
     CUT_PRIORS,
@@ -51,13 +58,17 @@ __all__ = [
     "Prior",
     "SideDraws",
     "SweepInfo",
+    "WeightedForest",
     "Workspace",
     "cautious",
     "column_choice",
+    "count_meetings",
     "cut_values",
     "describe_forest",
     "draw_prior_forest",
     "encode",
+    "expected_changes",
+    "expected_values",
     "forest_values",
     "grow_successor",
     "join_trees",
@@ -72,6 +83,7 @@ __all__ = [
     "route_values",
     "rows_of_leaves",
     "shared_rows",
+    "shares_left",
     "split_availability",
     "split_forest",
     "stump_forest",
