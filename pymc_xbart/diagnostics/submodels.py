@@ -110,7 +110,9 @@ def _values(submodels: Submodels, draw: int, is_included: NDArray[np.bool_]) -> 
 
 
 def _centred(f: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred: NDArray[np.float64] = f - f.mean(axis=-1, keepdims=True)
+    """Differences from the mean of the rows, exactly 0 where f is constant."""
+    differences = f - f[..., :1]
+    centred: NDArray[np.float64] = differences - differences.mean(axis=-1, keepdims=True)
     return centred
 
 

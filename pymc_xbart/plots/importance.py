@@ -85,7 +85,6 @@ def _draw_r2(
     draw_intervals(ax, r2, names[:1] + [f"+ {name}" for name in names[1:]], num_left_out)
     ax.set_xlim(-0.02, 1.02)
     ax.set_xlabel("R² with another draw of the whole forest")
-    ax.legend(loc="lower left", fontsize="small")
     return ax
 
 
@@ -104,5 +103,4 @@ def _draw_loss(
     ax.axvline(0.0, color=GREY, ls="--", lw=1)
     draw_intervals(ax, loss[:, order], [names[v] for v in order], num_left_out)
     ax.set_xlabel("loss in the score if shuffled")
-    ax.legend(loc="lower right", fontsize="small")
     return ax

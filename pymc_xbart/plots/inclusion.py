@@ -80,9 +80,8 @@ def plot_inclusion(
     ax = make_axes(order.size + (num_left_out > 0), figsize, ax)
     _draw_prior(ax, split_weights, num_columns, order)
     draw_intervals(ax, shares[:, order], [names[v] for v in order], num_left_out)
-    ax.set_xlim(left=0.0)
+    ax.set_xlim(left=-0.02 * ax.get_xlim()[1])  # from 0, with room for half a dot
     ax.set_xlabel("share of splits")
-    ax.legend(loc="lower right", fontsize="small")
     return ax
 
 

@@ -59,7 +59,12 @@ def draw_intervals(
     ax.set_ylim(len(names) + len(more) - 0.4, -0.6)
     ax.grid(axis="y", color="0.92")
     ax.set_axisbelow(True)
+    ax.margins(x=0.02)  # a dot at the edge is then whole
     ax.spines[["top", "right"]].set_visible(False)
+    # Above the axes, where it hides nothing, and to the left, where the names leave room.
+    ax.legend(
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize="small", frameon=False
+    )
 
 
 def shown_names(columns: xr.DataArray, labels: Mapping[Any, str] | None) -> list[str]:
