@@ -46,7 +46,7 @@ def label(
     coords = coords or {}
     inner = values.shape[values.ndim - len(coords) :]
     return xr.DataArray(
-        values.reshape(*draws.text.shape, *batch, *inner),
+        values.reshape((*draws.text.shape, *batch, *inner)),
         dict(draws.text.coords) | coords,
         (*draws.text.dims, *forests, *coords),
     )
