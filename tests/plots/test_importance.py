@@ -11,7 +11,13 @@ import matplotlib.pyplot as plt
 
 from pymc_xbart import permutation_importance, plot_importance, variable_importance
 from tests.helpers import prior_runs
-from tests.plots.test_inclusion import close_figures, ends_of, line, names_of  # noqa: F401
+from tests.helpers.figures import ends_of, line, names_of
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")

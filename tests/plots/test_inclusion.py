@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 
 from pymc_xbart import plot_inclusion, variable_inclusion
 from tests.helpers import prior_runs
+from tests.helpers.figures import ends_of, line, names_of
 
 
 @pytest.fixture(autouse=True)
@@ -34,21 +35,6 @@ def counted(num_columns, name=lambda v: f"x{v}"):
     dims = "chain", "draw", "column"
     data = {"count": (dims, count), "share": (dims, count / 200)}
     return xr.Dataset(data, {"column": names})
-
-
-def names_of(ax):
-    return [label.get_text() for label in ax.get_yticklabels()]
-
-
-def line(ax, label):
-    [found] = [each for each in ax.lines if each.get_label() == label]
-    return found
-
-
-def ends_of(ax, label):
-    """Ends of the intervals of each column, (columns, 2)."""
-    [found] = [each for each in ax.collections if each.get_label() == label]
-    return np.array([segment[:, 0] for segment in found.get_segments()])
 
 
 def test_columns_are_in_order_with_their_means_and_intervals(run):
