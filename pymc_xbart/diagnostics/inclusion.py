@@ -118,10 +118,19 @@ def interaction_inclusion(
 
     Examples
     --------
-    After the example of `variable_inclusion`:
-
-    >>> together = pxb.interaction_inclusion(idata)["share"]  # doctest: +SKIP
-    >>> together.mean(("chain", "draw")).sel(column=0, column2=1)  # doctest: +SKIP
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> import pymc_xbart as pxb
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.choice([-1, 1], size=(100, 3))
+    >>> y = 3 * X[:, 0] * X[:, 1] + rng.normal(0, 0.1, size=100)
+    >>> with pm.Model():
+    ...     f = pxb.XBARTForest("f", X, y=y, num_trees=10)
+    ...     _ = pm.Normal("y", f, 0.1, observed=y)
+    ...     idata = pm.sample(draws=50, tune=50, chains=2, random_seed=1, progressbar=False)
+    >>> together = pxb.interaction_inclusion(idata)["share"].mean(("chain", "draw"))
+    >>> bool(together.sel(column=0, column2=1) > together.sel(column=0, column2=2))
+    True
     """
     found = find_draws(idata, var_name, draws)
     names = names_of(found)

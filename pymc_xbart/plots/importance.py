@@ -84,7 +84,7 @@ def _draw_r2(
     ax.axvline(reference.mean(), color=GREY, ls="--", lw=1)
     draw_intervals(ax, r2, names[:1] + [f"+ {name}" for name in names[1:]], num_left_out)
     ax.set_xlim(-0.02, 1.02)
-    ax.set_xlabel("R² with another draw of the whole forest")
+    ax.set_xlabel("R² with the whole forest")
     return ax
 
 

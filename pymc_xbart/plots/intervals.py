@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 PROBABILITIES = 0.5, 0.94  # of the thick line and of the thin one
 MAX_NAME = 32  # characters of a column's name
-INCHES_A_COLUMN, INCHES_AROUND, INCHES_WIDE = 0.25, 1.0, 6.4
+INCHES_A_COLUMN, INCHES_AROUND, INCHES_WIDE = 0.25, 1.2, 6.4
 COLOUR = "#0072B2"  # a blue that colour-blind readers can tell from the grey of references
 GREY = "0.45"
 
@@ -63,7 +63,13 @@ def draw_intervals(
     ax.spines[["top", "right"]].set_visible(False)
     # Above the axes, where it hides nothing, and to the left, where the names leave room.
     ax.legend(
-        loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize="small", frameon=False
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=2,
+        fontsize="small",
+        frameon=False,
+        columnspacing=1.0,
+        handlelength=1.5,
     )
 
 
