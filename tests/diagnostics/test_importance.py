@@ -115,6 +115,14 @@ def test_columns_that_are_not_searched_come_behind_by_their_splits(wide, method)
     assert (np.diff(total) <= 0).all()
 
 
+@pytest.mark.parametrize("method", ["forward", "backward", "inclusion"])
+def test_columns_that_change_nothing_keep_their_order(rng, method):
+    X = rng.standard_normal((40, 5))
+    run = prior_runs.draw_run(rng, X, split_weights=[1, 0, 1, 0, 0])
+    order = variable_importance(run, X, method=method)["column"].values.tolist()
+    assert [v for v in order if v in (1, 3, 4)] == [1, 3, 4]
+
+
 def test_rows_are_thinned_evenly(wide):
     run, X = wide
     found = variable_importance(run, X, max_rows=7)
