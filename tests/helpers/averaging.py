@@ -21,17 +21,15 @@ def expected_value(forest, rows_of_leaf, goes_left, is_included, tree, node=0):
     ]
     if is_included[forest.column[k]]:
         return values[0] if goes_left(k) else values[1]
-    return np.average(
-        values, weights=[_rows_below(forest, rows_of_leaf, tree, c) for c in children]
-    )
+    return np.average(values, weights=[rows_below(forest, rows_of_leaf, tree, c) for c in children])
 
 
-def _rows_below(forest, rows_of_leaf, tree, node):
+def rows_below(forest, rows_of_leaf, tree, node):
     k = forest.tree_start[tree] + node
     if forest.column[k] == -1:
         return rows_of_leaf[k]
     left = forest.left[k]
-    return sum(_rows_below(forest, rows_of_leaf, tree, child) for child in (left, left + 1))
+    return sum(rows_below(forest, rows_of_leaf, tree, child) for child in (left, left + 1))
 
 
 def meetings(trees, num_columns):

@@ -89,7 +89,7 @@ def test_changes_are_those_of_one_column_more_or_less(rng, num_rows):
         np.testing.assert_array_equal(is_included, before)
 
 
-def test_shares_are_those_of_the_rows_below(rng):
+def test_shares_are_those_of_therows_below(rng):
     drawn = Drawn(rng)
     forest = drawn.forest
     for tree in range(TREES):
@@ -100,7 +100,7 @@ def test_shares_are_those_of_the_rows_below(rng):
                 assert share == 0
             else:
                 below = [
-                    averaging._rows_below(forest, drawn.num_rows, tree, child)
+                    averaging.rows_below(forest, drawn.num_rows, tree, child)
                     for child in (forest.left[k], forest.left[k] + 1)
                 ]
                 assert share == below[0] / sum(below)
