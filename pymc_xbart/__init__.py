@@ -12,6 +12,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_effects
+    from pymc_xbart.diagnostics.friedman_h import friedman_h
+    from pymc_xbart.diagnostics.individual import individual_conditional_expectation
+    from pymc_xbart.diagnostics.partial_dependence import partial_dependence
     from pymc_xbart.forest.inspection import trees
     from pymc_xbart.forest.predict import predict
     from pymc_xbart.forest.regressor import XBARTRegressor
@@ -26,7 +30,11 @@ MODULE_OF = {
     "XBARTForest": "pymc_xbart.plugin.distribution",
     "XBARTRegressor": "pymc_xbart.forest.regressor",
     "XBARTStep": "pymc_xbart.plugin.step",
+    "accumulated_local_effects": "pymc_xbart.diagnostics.accumulated_local_effects",
     "compute_log_likelihood": "pymc_xbart.plugin.predictive",
+    "friedman_h": "pymc_xbart.diagnostics.friedman_h",
+    "individual_conditional_expectation": "pymc_xbart.diagnostics.individual",
+    "partial_dependence": "pymc_xbart.diagnostics.partial_dependence",
     "plot_tree": "pymc_xbart.plots.tree",
     "predict": "pymc_xbart.forest.predict",
     "sample_posterior_predictive": "pymc_xbart.plugin.predictive",
@@ -38,7 +46,11 @@ __all__ = [
     "XBARTRegressor",
     "XBARTStep",
     "__version__",
+    "accumulated_local_effects",
     "compute_log_likelihood",
+    "friedman_h",
+    "individual_conditional_expectation",
+    "partial_dependence",
     "plot_tree",
     "predict",
     "sample_posterior_predictive",
