@@ -25,6 +25,9 @@ from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.views import Seen, see
 
 NUM_ROWS = 200
+# What differences between sums over trees can be for rounding alone, in parts of what leaves add up
+# to. Where columns do not matter at all, it would be divided by itself.
+ROUNDING = 16 * np.finfo(np.float64).eps
 
 
 def friedman_h(
@@ -172,8 +175,9 @@ class _Interactions:
         both = self.splits[:, some].any(axis=1) & self.splits[:, others].any(axis=1)
         if not both.any():
             return np.zeros(self.seen.rows.shape[1])
-        together = self.dependence([*some, *others], both)
-        return together - self.dependence(some, both) - self.dependence(others, both)
+        f = self.dependence([*some, *others], both)
+        f = f - self.dependence(some, both) - self.dependence(others, both)
+        return f if abs(f).max() > ROUNDING * abs(self.stored.forest.value).sum() else 0.0 * f
 
 
 def _share(interaction: NDArray[np.float64], whole: NDArray[np.float64], relative: bool) -> float:

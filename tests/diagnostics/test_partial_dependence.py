@@ -249,7 +249,7 @@ def test_columns_without_names_are_numbered(rng):
     X = rng.standard_normal((30, 2))
     result = partial_dependence(draw_run(rng, X), X, (1, 0), grid=3)
     assert result["f"].dims == ("chain", "draw", "column_1", "column_0")
-    with pytest.raises(ValueError, match="columns names the column 'a', but .* have no names"):
+    with pytest.raises(ValueError, match=r"columns names the column 'a', but .* have no names"):
         partial_dependence(draw_run(rng, X), X, "a")
 
 
