@@ -139,7 +139,7 @@ def _curve(draws: Draws, rows: NewRows, grid: Grid) -> xr.DataArray:
     """Draws of the curve of one column."""
     first = draws.first
     (v,) = grid.columns
-    steps = _find_steps(v, grid.points[:, v], rows, first.is_categorical)
+    steps = _find_steps(grid, rows, first.is_categorical)
     curves = np.zeros((draws.text.size, len(first.forests), *grid.shape))
     for draw, stored in enumerate(read_all(draws)):
         for k, forest in enumerate(stored.forests):
@@ -150,10 +150,10 @@ def _curve(draws: Draws, rows: NewRows, grid: Grid) -> xr.DataArray:
     return label(draws, curves - centre[..., np.newaxis], grid.coords, of_each_forest=True)
 
 
-def _find_steps(
-    v: int, points: NDArray[np.float64], rows: NewRows, is_categorical: NDArray[np.bool_]
-) -> _Steps:
+def _find_steps(grid: Grid, rows: NewRows, is_categorical: NDArray[np.bool_]) -> _Steps:
     """Find the step of each row, and move the rows to its ends."""
+    (v,), (labels,) = grid.columns, grid.labels
+    points = grid.points[:, v]
     name = name_of(v, rows)
     if points.size == 0 or (np.diff(points) <= 0).any():
         msg = (
@@ -167,8 +167,8 @@ def _find_steps(
     if (num_rows == 0).any():
         k = np.flatnonzero(num_rows == 0)[0]
         msg = (
-            f"No row of X lies between the points {points[k]:g} and {points[k + 1]:g} of the "
-            f"column {name!r}, so that nothing is known of this step. Leave one of them out."
+            f"No row of X lies between the points {labels[k]} and {labels[k + 1]} of the column "
+            f"{name!r}, so that nothing is known of this step. Leave one of them out."
         )
         raise ValueError(msg)
     weight = _weights(X[:, v], points, step)

@@ -3,21 +3,20 @@
 With F_S the partial dependence on the columns S at the values of a sample of rows, less its mean
 over them, columns j and k do not interact if F_jk = F_j + F_k, and column j with no other if
 F = F_j + F_rest. H is the root mean square of the difference of both sides, over that of the left
-one. Trees that do not split on both sides' columns cancel out of the difference, so that only few
-are looked at.
+one. Trees that do not split on both cancel out of the difference, so that few are looked at.
 """
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from pymc_xbart.diagnostics.columns import COLUMN, OTHER_COLUMN, label, names_of, read_all
+from pymc_xbart.diagnostics.columns import COLUMN, OTHER_COLUMN, label, read_all
 from pymc_xbart.diagnostics.grid import read_columns
-from pymc_xbart.diagnostics.held import Held, mean_over_rows, some_trees, splits_of_trees
+from pymc_xbart.diagnostics.held import Held, means_of_trees, some_trees, splits_of_trees
 from pymc_xbart.diagnostics.profiles import choose_rows
 from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.new_rows import read_new_rows
@@ -25,8 +24,7 @@ from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.views import Seen, see
 
 NUM_ROWS = 200
-# What differences between sums over trees can be for rounding alone, in parts of what leaves add up
-# to. Where columns do not matter at all, it would be divided by itself.
+# of a difference between sums over trees, in parts of what all leaves add up to
 ROUNDING = 16 * np.finfo(np.float64).eps
 
 
@@ -71,9 +69,9 @@ def friedman_h(
         pair : of each column with each other one, (chain, draw, column, column2), symmetric, NaN
             where both are the same
 
-        H is 0 without interaction, and 1 if a pair says nothing but together; it can exceed 1 where
-        columns depend on each other. It is the root of the H squared of the reference. Where f does
-        not depend on the columns at all, it is 0.
+        H is 0 without interaction, and 1 if two columns matter only together; it can exceed 1 where
+        columns depend on each other. Where f does not depend on them at all, it is 0. The reference
+        defines its square.
 
     Raises
     ------
@@ -104,8 +102,7 @@ def friedman_h(
     """
     found = find_draws(idata, var_name, draws)
     table = read_new_rows(X, found)
-    num_columns = table.X.shape[1]
-    if num_columns < 2:
+    if table.X.shape[1] < 2:
         msg = "X has one column, and an interaction needs two."
         raise ValueError(msg)
     items, _ = read_columns(columns, table)
@@ -113,13 +110,10 @@ def friedman_h(
     sample = table.X[choose_rows(rows, table.X.shape[0])]
     seen = see(sample, found.first.is_categorical)
     strengths = [
-        [
-            _Interactions(forest, seen, num_columns).among(chosen, relative)
-            for forest in draw.forests
-        ]
+        [_Forest(forest, seen).strengths(chosen, relative) for forest in draw.forests]
         for draw in read_all(found)
     ]
-    names = [names_of(found)[v] for v in chosen]
+    names = [table.names[v] if table.names else v for v in chosen]
     overall, pair = (np.array([[h[i] for h in draw] for draw in strengths]) for i in (0, 1))
     coords = {COLUMN: names, OTHER_COLUMN: names}
     return xr.Dataset(
@@ -130,58 +124,64 @@ def friedman_h(
     )
 
 
-class _Strengths(NamedTuple):
-    overall: NDArray[np.float64]  # (columns,)
-    pair: NDArray[np.float64]  # (columns, columns)
+class _Forest:
+    """Partial dependence of each tree of one forest, at rows that stand for their distribution."""
 
-
-class _Interactions:
-    """Interactions in one forest, at rows that stand for their distribution."""
-
-    def __init__(self, stored: StoredForest, seen: Seen, num_columns: int) -> None:
+    def __init__(self, stored: StoredForest, seen: Seen) -> None:
         self.stored = stored
         self.seen = seen
-        self.num_columns = num_columns
-        self.splits = splits_of_trees(stored, num_columns)
+        self.num_columns = seen.place.shape[0]
+        self.splits = splits_of_trees(stored, self.num_columns)
+        self.every_tree = np.ones(self.splits.shape[0], np.bool_)
+        self.whole = self.dependence(list(range(self.num_columns)), self.every_tree)
 
-    def among(self, chosen: list[int], relative: bool) -> _Strengths:
-        """H of each of some columns, and of each pair."""
-        rest = [[u for u in range(self.num_columns) if u != v] for v in chosen]
-        whole = self.dependence(range(self.num_columns))
-        interactions = [
-            self.interaction([v], others) for v, others in zip(chosen, rest, strict=True)
-        ]
-        overall = np.array([_share(each, whole, relative) for each in interactions])
-        alone = [self.dependence([v]) for v in chosen]
+    def dependence(self, columns: list[int], is_wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """F of some columns, for each of some trees, (trees, rows)."""
+        is_held = np.zeros(self.num_columns, np.bool_)
+        is_held[columns] = True
+        held = Held(is_held, self.seen, self.seen)
+        f = means_of_trees(some_trees(self.stored, is_wanted), held)
+        return f - f.mean(axis=1, keepdims=True)
+
+    def strengths(
+        self, chosen: list[int], relative: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """H of each of some columns, (columns,), and of each two, (columns, columns)."""
+        alone = {v: self.dependence([v], self.every_tree) for v in chosen}
+        overall = np.array([self._overall(v, alone[v], relative) for v in chosen])
         pair = np.full((len(chosen), len(chosen)), np.nan)
-        for a, b in combinations(range(len(chosen)), 2):
-            interaction = self.interaction([chosen[a]], [chosen[b]])
-            share = _share(interaction, alone[a] + alone[b] + interaction, relative)
-            pair[a, b] = pair[b, a] = share
-        return _Strengths(overall, pair)
+        for (a, u), (b, v) in combinations(enumerate(chosen), 2):
+            pair[a, b] = pair[b, a] = self._pair((u, alone[u]), (v, alone[v]), relative)
+        return overall, pair
 
-    def dependence(
-        self, columns: Sequence[int], is_wanted: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
-        """F of some columns, of all trees or some, (rows,)."""
-        if is_wanted is None:
-            is_wanted = self.splits[:, columns].any(axis=1)
-        is_held = np.isin(np.arange(self.num_columns), columns)
-        f = mean_over_rows(some_trees(self.stored, is_wanted), Held(is_held, self.seen, self.seen))
-        return f - f.mean()
+    def _overall(self, v: int, alone: NDArray[np.float64], relative: bool) -> float:
+        rest = [u for u in range(self.num_columns) if u != v]
+        both = self.splits[:, v] & self.splits[:, rest].any(axis=1)
+        interaction = (self.whole - alone)[both] - self.dependence(rest, both)
+        return self._share(interaction.sum(axis=0), self.whole.sum(axis=0), relative)
 
-    def interaction(self, some: list[int], others: list[int]) -> NDArray[np.float64]:
-        """F of both less F of either, (rows,)."""
-        both = self.splits[:, some].any(axis=1) & self.splits[:, others].any(axis=1)
+    def _pair(
+        self,
+        one: tuple[int, NDArray[np.float64]],
+        other: tuple[int, NDArray[np.float64]],
+        relative: bool,
+    ) -> float:
+        (u, of_u), (v, of_v) = one, other
+        both = self.splits[:, u] & self.splits[:, v]
         if not both.any():
-            return np.zeros(self.seen.rows.shape[1])
-        f = self.dependence([*some, *others], both)
-        f = f - self.dependence(some, both) - self.dependence(others, both)
-        return f if abs(f).max() > ROUNDING * abs(self.stored.forest.value).sum() else 0.0 * f
+            return 0.0
+        alone = of_u + of_v
+        interaction = (self.dependence([u, v], both) - alone[both]).sum(axis=0)
+        return self._share(interaction, alone.sum(axis=0) + interaction, relative)
 
+    def _share(
+        self, interaction: NDArray[np.float64], whole: NDArray[np.float64], relative: bool
+    ) -> float:
+        """Size of the interaction, or its share of the whole; 0 if it is nothing but rounding.
 
-def _share(interaction: NDArray[np.float64], whole: NDArray[np.float64], relative: bool) -> float:
-    size = float(np.sqrt(np.mean(interaction**2)))
-    if not relative or size == 0.0:
-        return size
-    return size / float(np.sqrt(np.mean(whole**2)))
+        Where columns do not matter at all, rounding would be divided by itself.
+        """
+        size = float(np.sqrt(np.mean(interaction**2)))
+        if size <= ROUNDING * abs(self.stored.forest.value).sum():
+            return 0.0
+        return size / float(np.sqrt(np.mean(whole**2))) if relative else size

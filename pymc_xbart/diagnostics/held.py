@@ -32,11 +32,35 @@ def hold(grid: Grid, rows: Seen, is_categorical: NDArray[np.bool_]) -> Held:
     return Held(is_held, rows, see(grid.points, is_categorical & is_held))
 
 
-def mean_over_rows(stored: StoredForest, held: Held) -> NDArray[np.float64]:
-    """Mean of f over rows at each point, (m,)."""
-    f = np.empty(held.points.rows.shape[1])
-    marginal_values(*_place(stored, held), held.rows.rows, held.points.rows, f)
-    return f + stored.mu
+def means_of_trees(stored: StoredForest, held: Held) -> NDArray[np.float64]:
+    """Mean of each tree over rows, at each point, (num_trees, m)."""
+    means = np.empty((stored.forest.tree_start.size - 1, held.points.rows.shape[1]))
+    marginal_values(*_place(stored, held), held.rows.rows, held.points.rows, means)
+    return means
+
+
+def means_of_forest(stored: StoredForest, several: list[Held]) -> list[NDArray[np.float64]]:
+    """Mean of f over the same rows, at the points of each, (m,)."""
+    splits = splits_of_trees(stored, several[0].is_held.size)
+    looks = np.array([splits[:, held.is_held].any(axis=1) for held in several])
+    # Trees that look at nothing that is held say the same at all points, whatever these are about.
+    is_constant = ~looks.all(axis=0)
+    constant = np.zeros(is_constant.size)
+    constant[is_constant] = means_of_trees(
+        some_trees(stored, is_constant), _hold_nothing(several[0])
+    )[:, 0]
+    return [
+        stored.mu
+        + constant[~look].sum()
+        + means_of_trees(some_trees(stored, look), held).sum(axis=0)
+        for look, held in zip(looks, several, strict=True)
+    ]
+
+
+def _hold_nothing(held: Held) -> Held:
+    return held._replace(
+        is_held=np.zeros_like(held.is_held), points=held.points._replace(rows=np.zeros((1, 1)))
+    )
 
 
 def at_each_row(stored: StoredForest, held: Held, f: NDArray[np.float64]) -> None:

@@ -8,12 +8,12 @@ import xarray as xr
 from pymc_xbart.diagnostics.grid import Grid, make_grids, names_together, read_columns, to_dataset
 from pymc_xbart.diagnostics.profiles import (
     Transform,
-    apply,
     bytes_a_draw,
     centre,
     choose_rows,
     profiles,
     some_rows,
+    transformed,
 )
 from pymc_xbart.forest.draws import Draws, find_draws
 from pymc_xbart.forest.new_rows import NewRows, read_new_rows
@@ -101,7 +101,7 @@ def individual_conditional_expectation(
         _check_memory(found, table, each, max_memory)
         f = profiles(found, table, each)
         if transform is not None:
-            f = apply(transform, f, (found.dims[-1], *each.dims))
+            f = transformed(transform, f, (found.dims[-1], *each.dims))
         curves[names_together(each.columns, table)] = centre(f, each) if kind == "centred" else f
     return to_dataset(found, curves, is_list)
 

@@ -14,15 +14,15 @@ from pymc_xbart.diagnostics.grid import (
     read_columns,
     to_dataset,
 )
-from pymc_xbart.diagnostics.held import hold, mean_over_rows, see_rows
+from pymc_xbart.diagnostics.held import hold, means_of_forest, see_rows
 from pymc_xbart.diagnostics.profiles import (
     Transform,
-    apply,
     bytes_a_draw,
     centre,
     choose_rows,
     profiles,
     some_rows,
+    transformed,
 )
 from pymc_xbart.forest.draws import Draws, find_draws
 from pymc_xbart.forest.new_rows import NewRows, read_new_rows
@@ -30,7 +30,7 @@ from pymc_xbart.forest.prior import check_choice
 
 KINDS = ("mean", "centred")
 TRANSFORMED_ROWS = 1_000
-BYTES_AT_ONCE = 1e8  # of f at points and rows, before it is transformed
+BYTES_AT_ONCE = 1.6e7  # of f at points and rows; more of it would no longer be near the processor
 
 
 def partial_dependence(
@@ -74,8 +74,9 @@ def partial_dependence(
     transform : callable, optional
         Function of f to average instead, for instance ``scipy.special.expit`` for a probability. It
         is given f at some draws, as a DataArray with the dims of the draws, of the variable, and of
-        the grid, and returns one, whose dims may lack that of k forests. The mean of a function is
-        not exact from counts alone: f is evaluated at every point and row, some draws at a time.
+        the grid, and returns one, whose dims may lack that of k forests. Trees then can't be taken
+        one by one: f is evaluated at every point and row, some draws at a time, and the time goes
+        with their product.
     rows : int or sequence of int, optional
         How many rows of X to use, evenly spaced, or their numbers. All by default; 1 000 with
         `transform`.
@@ -125,22 +126,17 @@ def partial_dependence(
     table = read_new_rows(X, found)
     items, is_list = read_columns(columns, table)
     grids = make_grids(items, grid, table, found)
-    chosen = choose_rows(_default_rows(rows, transform), table.X.shape[0])
-    table = some_rows(table, chosen)
+    if rows is None and transform is not None:
+        rows = TRANSFORMED_ROWS
+    table = some_rows(table, choose_rows(rows, table.X.shape[0]))
     if transform is None:
         results = _means(found, table, grids)
     else:
-        results = [_mean_of(transform, found, table, each) for each in grids]
+        results = [_means_of(transform, found, table, each) for each in grids]
     if kind == "centred":
         results = [centre(*each) for each in zip(results, grids, strict=True)]
     names = [names_together(each.columns, table) for each in grids]
     return to_dataset(found, dict(zip(names, results, strict=True)), is_list)
-
-
-def _default_rows(
-    rows: int | Sequence[int] | None, transform: Transform | None
-) -> int | Sequence[int] | None:
-    return TRANSFORMED_ROWS if rows is None and transform is not None else rows
 
 
 def _means(draws: Draws, rows: NewRows, grids: list[Grid]) -> list[xr.DataArray]:
@@ -152,21 +148,21 @@ def _means(draws: Draws, rows: NewRows, grids: list[Grid]) -> list[xr.DataArray]
     means = [np.empty((*size, grid.points.shape[0])) for grid in grids]
     for draw, stored in enumerate(read_all(draws)):
         for k, forest in enumerate(stored.forests):
-            for mean, each in zip(means, held, strict=True):
-                mean[draw, k] = mean_over_rows(forest, each)
+            for mean, at_points in zip(means, means_of_forest(forest, held), strict=True):
+                mean[draw, k] = at_points
     return [
         label(draws, mean.reshape(*size, *grid.shape), grid.coords, of_each_forest=True)
         for mean, grid in zip(means, grids, strict=True)
     ]
 
 
-def _mean_of(transform: Transform, draws: Draws, rows: NewRows, grid: Grid) -> xr.DataArray:
+def _means_of(transform: Transform, draws: Draws, rows: NewRows, grid: Grid) -> xr.DataArray:
     """Mean of a function of f over rows, evaluated for some draws at a time."""
     dim = draws.dims[-1]
     parts = []
     for part in _parts(draws, bytes_a_draw(draws, rows, grid)):
         f = profiles(part, rows, grid)
-        parts.append(apply(transform, f, (dim, *grid.dims)).mean(dim))
+        parts.append(transformed(transform, f, (dim, *grid.dims)).mean(dim, skipna=False))
     return xr.concat(parts, draws.text.dims[-1]) if len(parts) > 1 else parts[0]
 
 

@@ -1,4 +1,4 @@
-"""f at every point of a grid and every row (floor 2)."""
+"""f at every point of a grid and every row, and functions of it (floor 2)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,7 +61,7 @@ def profiles(draws: Draws, rows: NewRows, grid: Grid) -> xr.DataArray:
     return label(draws, by_row, coords, of_each_forest=True)
 
 
-def apply(transform: Transform, f: xr.DataArray, needed: tuple[str, ...]) -> xr.DataArray:
+def transformed(transform: Transform, f: xr.DataArray, needed: tuple[str, ...]) -> xr.DataArray:
     """Transform f, which must keep some dims.
 
     Raises
@@ -71,9 +71,7 @@ def apply(transform: Transform, f: xr.DataArray, needed: tuple[str, ...]) -> xr.
     """
     result: xr.DataArray = transform(f)
     if not isinstance(result, xr.DataArray) and np.shape(result) == f.shape:
-        result = f.copy(
-            data=np.asarray(result)
-        )  # some functions, scipy.stats' for one, drop labels
+        result = f.copy(data=np.asarray(result))  # functions of scipy.stats drop labels
     missing = [dim for dim in needed if dim not in getattr(result, "dims", ())]
     if missing:
         msg = (

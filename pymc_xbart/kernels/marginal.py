@@ -21,7 +21,7 @@ from pymc_xbart.kernels.route import ROWS_AT_ONCE, route_values
 
 @kernel
 def marginal_values(forest, cut_value, is_held, rows, points, f):
-    """Mean over rows of the sum of trees, with some columns held at points.
+    """Mean over rows of each tree, with some columns held at points.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def marginal_values(forest, cut_value, is_held, rows, points, f):
         X, column by column.
     points : (r, m) float64
         The columns that are held, at m points.
-    f : (m,) float64
+    f : (num_trees, m) float64
         Overwritten.
     """
     num_rows = rows.shape[1]
@@ -44,9 +44,7 @@ def marginal_values(forest, cut_value, is_held, rows, points, f):
         most_nodes = max(most_nodes, forest.tree_start[tree + 1] - forest.tree_start[tree])
     is_here = np.empty((most_nodes, ROWS_AT_ONCE), np.int64)
     count = np.empty(most_nodes, np.int64)
-    mean = np.empty((most_nodes, f.size))
-    for k in range(f.size):
-        f[k] = 0.0
+    mean = np.empty((most_nodes, f.shape[1]))
     for tree in range(forest.tree_start.size - 1):
         start = forest.tree_start[tree]
         for node in range(forest.tree_start[tree + 1] - start):
@@ -54,7 +52,7 @@ def marginal_values(forest, cut_value, is_held, rows, points, f):
         for first in range(0, num_rows, ROWS_AT_ONCE):
             block = min(ROWS_AT_ONCE, num_rows - first)
             _send_down(forest, tree, cut_value, is_held, rows, first, block, is_here, count)
-        _add_up(forest, tree, cut_value, is_held, points, count, num_rows, mean, f)
+        _add_up(forest, tree, cut_value, is_held, points, count, num_rows, mean, f[tree])
 
 
 @inner_kernel
@@ -90,7 +88,7 @@ def _send_down(forest, tree, cut_value, is_held, rows, first, num_rows, is_here,
 
 @inner_kernel
 def _add_up(forest, tree, cut_value, is_held, points, count, num_rows, mean, f):
-    """Add to f (m,) the mean of one tree at each point; `mean` (nodes, m) is overwritten."""
+    """Write the mean of one tree at each point to f (m,); `mean` (nodes, m) is overwritten."""
     start = forest.tree_start[tree]
     for node in range(forest.tree_start[tree + 1] - start - 1, -1, -1):
         here = mean[node]
@@ -108,7 +106,7 @@ def _add_up(forest, tree, cut_value, is_held, points, count, num_rows, mean, f):
             for k in range(f.size):
                 here[k] = mean[left, k] + mean[left + 1, k]
     for k in range(f.size):
-        f[k] += mean[0, k]
+        f[k] = mean[0, k]
 
 
 @kernel
@@ -116,7 +114,7 @@ def profile_values(forest, cut_value, is_held, rows, points, f):
     """Sum of trees at each row, with some columns held at points.
 
     Parameters: see `marginal_values`, but the last column of `rows` is all zero, and `f` is (m, n).
-    It is summed tree by tree, as `route_values` does it, so that both give the same bits.
+    Trees are summed in the order of `route_values`, so that both give the same bits.
     """
     # At a point, a split that is held is one of the zeros, whose cut says where all rows go.
     column = np.empty(forest.column.size, np.int32)
@@ -135,8 +133,9 @@ def profile_values(forest, cut_value, is_held, rows, points, f):
         for k in range(f.shape[0]):
             if _decide(forest, tree, cut_value, is_held, points, k, cut) or k == 0:
                 route_values(alone, cut, rows, of_tree)
+            here = f[k]
             for i in range(of_tree.size):
-                f[k, i] += of_tree[i]
+                here[i] += of_tree[i]
 
 
 @inner_kernel

@@ -101,7 +101,7 @@ def test_by_default_all_columns_that_have_an_order(idata, table):
         (("size", "flag"), None, "'size' and 'flag' as a tuple.*Pass a list"),
         ("size", [1.0, 0.0], "'size' must hold at least one value, in ascending order"),
         ("income", [np.nan], "'income' must hold at least one value, in ascending order"),
-        ("size", [-9.0, -8.0, 9.0], "No row of X lies between the points -9 and -8"),
+        ("size", [-9.0, -8.0, 9.0], "No row of X lies between the points -9.0 and -8.0"),
     ],
 )
 def test_what_has_no_steps_is_refused(idata, table, columns, grid, message):

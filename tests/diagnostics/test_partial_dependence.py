@@ -90,7 +90,8 @@ def test_draws_are_thinned_as_for_predictions(idata, table):
     np.testing.assert_allclose(result, brute, rtol=1e-12, atol=1e-12)
 
 
-def test_selections_of_draws_are_followed(idata, table):
+def test_selections_of_draws_are_followed(idata, table, monkeypatch):
+    monkeypatch.setattr(module, "BYTES_AT_ONCE", 1)
     every = partial_dependence(idata, table, "size", transform=expit)["f"]
     one = partial_dependence(idata.sel(chain=1, draw=2), table, "size", transform=expit)["f"]
     assert one.dims == ("size",)
