@@ -11,7 +11,6 @@ from pymc_xbart.diagnostics.grid import (
     Grid,
     make_grids,
     name_of,
-    names_together,
     read_columns,
     to_dataset,
 )
@@ -99,8 +98,8 @@ def accumulated_local_effects(
     for item in items:
         _check_item(item, is_nominal, table)
     grids = [_without_missing(each) for each in make_grids(items, grid, table, found)]
-    curves = {names_together(each.columns, table): _curve(found, table, each) for each in grids}
-    return to_dataset(found, curves, is_list)
+    curves = [_curve(found, table, each) for each in grids]
+    return to_dataset(found, grids, curves, table, is_list=is_list)
 
 
 def _check_item(item: tuple[int, ...], is_nominal: NDArray[np.bool_], rows: NewRows) -> None:

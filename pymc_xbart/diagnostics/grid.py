@@ -185,12 +185,15 @@ def _dims(columns: Columns, rows: NewRows, draws: Draws) -> tuple[str, ...]:
     return tuple(f"{name}_column" if name in taken else name for name in names)
 
 
-def to_dataset(draws: Draws, results: dict[str, xr.DataArray], is_list: bool) -> xr.Dataset:
+def to_dataset(
+    draws: Draws, grids: list[Grid], results: list[xr.DataArray], rows: NewRows, *, is_list: bool
+) -> xr.Dataset:
     """One variable named as the forest; for a list of columns, one for each, with their names."""
-    names = {name: f"{draws.name}_{name}" if is_list else draws.name for name in results}
-    return xr.Dataset({names[name]: result for name, result in results.items()})
-
-
-def names_together(columns: Columns, rows: NewRows) -> str:
-    """What a list calls the result of columns that are held at the same time."""
-    return "_".join(name_of(v, rows) for v in columns)
+    if not is_list:
+        return results[0].to_dataset(name=draws.name)
+    names = ["_".join([draws.name, *(name_of(v, rows) for v in grid.columns)]) for grid in grids]
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        msg = f"columns asks twice for what is called {twice[0]!r}. Ask for one after the other."
+        raise ValueError(msg)
+    return xr.Dataset(dict(zip(names, results, strict=True)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import xarray as xr
 
-from pymc_xbart.diagnostics.grid import Grid, make_grids, names_together, read_columns, to_dataset
+from pymc_xbart.diagnostics.grid import Grid, make_grids, read_columns, to_dataset
 from pymc_xbart.diagnostics.profiles import (
     Transform,
     bytes_a_draw,
@@ -96,14 +96,14 @@ def individual_conditional_expectation(
     items, is_list = read_columns(columns, table)
     grids = make_grids(items, grid, table, found)
     table = some_rows(table, choose_rows(rows, table.X.shape[0]))
-    curves = {}
+    curves = []
     for each in grids:
         _check_memory(found, table, each, max_memory)
         f = profiles(found, table, each)
         if transform is not None:
             f = transformed(transform, f, (found.dims[-1], *each.dims))
-        curves[names_together(each.columns, table)] = centre(f, each) if kind == "centred" else f
-    return to_dataset(found, curves, is_list)
+        curves.append(centre(f, each) if kind == "centred" else f)
+    return to_dataset(found, grids, curves, table, is_list=is_list)
 
 
 def _check_memory(draws: Draws, rows: NewRows, grid: Grid, max_memory: float) -> None:

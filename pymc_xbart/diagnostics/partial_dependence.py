@@ -10,7 +10,6 @@ from pymc_xbart.diagnostics.columns import label, read_all
 from pymc_xbart.diagnostics.grid import (
     Grid,
     make_grids,
-    names_together,
     read_columns,
     to_dataset,
 )
@@ -135,8 +134,7 @@ def partial_dependence(
         results = [_means_of(transform, found, table, each) for each in grids]
     if kind == "centred":
         results = [centre(*each) for each in zip(results, grids, strict=True)]
-    names = [names_together(each.columns, table) for each in grids]
-    return to_dataset(found, dict(zip(names, results, strict=True)), is_list)
+    return to_dataset(found, grids, results, table, is_list=is_list)
 
 
 def _means(draws: Draws, rows: NewRows, grids: list[Grid]) -> list[xr.DataArray]:

@@ -254,6 +254,14 @@ def test_columns_without_names_are_numbered(rng):
         partial_dependence(draw_run(rng, X), X, "a")
 
 
+def test_no_two_results_have_the_same_name(rng):
+    frame = pd.DataFrame(rng.standard_normal((30, 3)), columns=["a", "b", "a_b"])
+    idata = draw_run(rng, frame)
+    for columns in (["a_b", ("a", "b")], ["b", "b"]):
+        with pytest.raises(ValueError, match="columns asks twice for what is called 'f_"):
+            partial_dependence(idata, frame, columns, grid=3)
+
+
 def test_names_that_are_taken_are_told_apart(rng):
     frame = pd.DataFrame(rng.standard_normal((30, 2)), columns=["f", "draw"])
     result = partial_dependence(draw_run(rng, frame), frame, ("f", "draw"), grid=3)
