@@ -12,8 +12,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_effects
+    from pymc_xbart.diagnostics.friedman_h import friedman_h
     from pymc_xbart.diagnostics.importance import variable_importance
     from pymc_xbart.diagnostics.inclusion import interaction_inclusion, variable_inclusion
+    from pymc_xbart.diagnostics.individual import individual_conditional_expectation
+    from pymc_xbart.diagnostics.partial_dependence import partial_dependence
     from pymc_xbart.diagnostics.permutation import permutation_importance
     from pymc_xbart.forest.inspection import trees
     from pymc_xbart.forest.predict import predict
@@ -31,8 +35,12 @@ MODULE_OF = {
     "XBARTForest": "pymc_xbart.plugin.distribution",
     "XBARTRegressor": "pymc_xbart.forest.regressor",
     "XBARTStep": "pymc_xbart.plugin.step",
+    "accumulated_local_effects": "pymc_xbart.diagnostics.accumulated_local_effects",
     "compute_log_likelihood": "pymc_xbart.plugin.predictive",
+    "friedman_h": "pymc_xbart.diagnostics.friedman_h",
+    "individual_conditional_expectation": "pymc_xbart.diagnostics.individual",
     "interaction_inclusion": "pymc_xbart.diagnostics.inclusion",
+    "partial_dependence": "pymc_xbart.diagnostics.partial_dependence",
     "permutation_importance": "pymc_xbart.diagnostics.permutation",
     "plot_importance": "pymc_xbart.plots.importance",
     "plot_inclusion": "pymc_xbart.plots.inclusion",
@@ -49,8 +57,12 @@ __all__ = [
     "XBARTRegressor",
     "XBARTStep",
     "__version__",
+    "accumulated_local_effects",
     "compute_log_likelihood",
+    "friedman_h",
+    "individual_conditional_expectation",
     "interaction_inclusion",
+    "partial_dependence",
     "permutation_importance",
     "plot_importance",
     "plot_inclusion",

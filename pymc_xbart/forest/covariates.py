@@ -280,26 +280,25 @@ def choose_columns(
         return ()
     if isinstance(categorical, str):
         categorical = [categorical]
-    chosen = set()
-    for column in categorical:
-        if isinstance(column, str):
-            if names is None or column not in names:
-                known = f"are {', '.join(map(repr, names))}" if names else "have no names"
-                msg = f"categorical names the column {column!r}, but the columns of X {known}."
-                raise ValueError(msg)
-            chosen.add(names.index(column))
-        elif isinstance(column, bool) or not isinstance(column, int | np.integer):
-            msg = f"categorical holds {column!r}, but must hold names or numbers of columns of X."
-            raise TypeError(msg)
-        elif not 0 <= column < num_columns:
-            msg = (
-                f"categorical holds {column}, but the {num_columns} columns of X are numbered from "
-                "0."
-            )
+    numbers = {find_column(column, names, num_columns, "categorical") for column in categorical}
+    return tuple(sorted(numbers))
+
+
+def find_column(column: int | str, names: list[str] | None, num_columns: int, argument: str) -> int:
+    """Number of a column that an argument gives by number or name."""
+    if isinstance(column, str):
+        if names is None or column not in names:
+            known = f"are {', '.join(map(repr, names))}" if names else "have no names"
+            msg = f"{argument} names the column {column!r}, but the columns of X {known}."
             raise ValueError(msg)
-        else:
-            chosen.add(int(column))
-    return tuple(sorted(chosen))
+        return names.index(column)
+    if isinstance(column, bool) or not isinstance(column, int | np.integer):
+        msg = f"{argument} holds {column!r}, but must hold names or numbers of columns of X."
+        raise TypeError(msg)
+    if not 0 <= column < num_columns:
+        msg = f"{argument} holds {column}, but the {num_columns} columns of X are numbered from 0."
+        raise ValueError(msg)
+    return int(column)
 
 
 def _labels_of(X: Any) -> list[str] | None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.covariates import column_names, read_covariates, warn_of_gaps
+from pymc_xbart.forest.covariates import Labels, column_names, read_covariates, warn_of_gaps
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.stored import digest_of
 from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table
@@ -18,6 +18,8 @@ class NewRows(NamedTuple):
 
     X: NDArray[np.float64]  # (n, p)
     labels: Any  # index of the rows where X has one, else None
+    names: list[str] | None  # of the columns, if they have any where trees were grown or here
+    categories: Labels  # labels of each column's categories by their numbers; None: numbers
 
 
 def read_new_rows(X: Any, draws: Draws) -> NewRows:
@@ -46,15 +48,16 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
     if names is not None and first.columns_digest:
         X = _in_order(X, names, draws, first.columns_digest)
     known = draws.schema.labels or [None] * first.num_columns
-    matrix, names, *_ = read_covariates(X, first.categorical, labels=known, min_rows=1)
+    matrix, _, categories, _ = read_covariates(X, first.categorical, labels=known, min_rows=1)
     if matrix.shape[1] != first.num_columns:
         msg = (
             f"X has {matrix.shape[1]} column(s), but the forest {draws.name!r} was grown on "
             f"{first.num_columns}{_known(draws)}. Pass the same columns."
         )
         raise ValueError(msg)
+    names = draws.schema.columns or names
     warn_of_gaps(matrix, first.has_missing, names)
-    return NewRows(matrix, labels)
+    return NewRows(matrix, labels, names, categories or known)
 
 
 def _labels(X: Any) -> Any:

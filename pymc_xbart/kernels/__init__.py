@@ -21,6 +21,7 @@ from pymc_xbart.kernels.full_sweep import (
     sweep_as_one,
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
+from pymc_xbart.kernels.marginal import marginal_values, profile_values
 from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
 from pymc_xbart.kernels.noise import SideDraws, no_side_draws
 from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
@@ -74,8 +75,10 @@ __all__ = [
     "join_trees",
     "log_prior_ratio",
     "make_workspace",
+    "marginal_values",
     "newton_step",
     "no_side_draws",
+    "profile_values",
     "proposal_log_density",
     "propose_forest",
     "redraw_successor",
