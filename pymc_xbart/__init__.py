@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_effects
+    from pymc_xbart.diagnostics.convergence import convergence_summary
     from pymc_xbart.diagnostics.friedman_h import friedman_h
     from pymc_xbart.diagnostics.importance import variable_importance
     from pymc_xbart.diagnostics.inclusion import interaction_inclusion, variable_inclusion
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pymc_xbart.forest.inspection import trees
     from pymc_xbart.forest.predict import predict
     from pymc_xbart.forest.regressor import XBARTRegressor
+    from pymc_xbart.plots.convergence import plot_convergence
     from pymc_xbart.plots.importance import plot_importance
     from pymc_xbart.plots.inclusion import plot_inclusion
     from pymc_xbart.plots.tree import plot_tree
@@ -37,11 +39,13 @@ MODULE_OF = {
     "XBARTStep": "pymc_xbart.plugin.step",
     "accumulated_local_effects": "pymc_xbart.diagnostics.accumulated_local_effects",
     "compute_log_likelihood": "pymc_xbart.plugin.predictive",
+    "convergence_summary": "pymc_xbart.diagnostics.convergence",
     "friedman_h": "pymc_xbart.diagnostics.friedman_h",
     "individual_conditional_expectation": "pymc_xbart.diagnostics.individual",
     "interaction_inclusion": "pymc_xbart.diagnostics.inclusion",
     "partial_dependence": "pymc_xbart.diagnostics.partial_dependence",
     "permutation_importance": "pymc_xbart.diagnostics.permutation",
+    "plot_convergence": "pymc_xbart.plots.convergence",
     "plot_importance": "pymc_xbart.plots.importance",
     "plot_inclusion": "pymc_xbart.plots.inclusion",
     "plot_tree": "pymc_xbart.plots.tree",
@@ -59,11 +63,13 @@ __all__ = [
     "__version__",
     "accumulated_local_effects",
     "compute_log_likelihood",
+    "convergence_summary",
     "friedman_h",
     "individual_conditional_expectation",
     "interaction_inclusion",
     "partial_dependence",
     "permutation_importance",
+    "plot_convergence",
     "plot_importance",
     "plot_inclusion",
     "plot_tree",

@@ -88,7 +88,7 @@ def predict(
     rows_at_once = int(positive_number(max_memory, "max_memory") // bytes_a_row)
     if reduce is None:
         _check_memory(rows, rows_at_once, bytes_a_row, max_memory)
-        return _predict_rows(found, rows, slice(None), num_threads)
+        return predict_rows(found, rows, slice(None), num_threads)
     return _reduce(found, rows, reduce, max(1, rows_at_once), num_threads)
 
 
@@ -104,7 +104,7 @@ def _check_memory(rows: NewRows, rows_at_once: int, bytes_a_row: int, max_memory
     raise ValueError(msg)
 
 
-def _predict_rows(draws: Draws, rows: NewRows, part: slice, num_threads: int) -> "xr.DataArray":
+def predict_rows(draws: Draws, rows: NewRows, part: slice, num_threads: int) -> "xr.DataArray":
     """Evaluate f at some of the rows, and label it."""
     import xarray as xr
 
@@ -131,7 +131,7 @@ def _reduce(
     kept = []
     for start in range(0, rows.X.shape[0], rows_at_once):
         part = slice(start, start + rows_at_once)
-        kept.append(reduce(_predict_rows(draws, rows, part, num_threads)))
+        kept.append(reduce(predict_rows(draws, rows, part, num_threads)))
         if dim not in getattr(kept[-1], "dims", ()):
             msg = (
                 f"reduce must keep the dimension of the rows, {dim!r}: it is given f at some of "

@@ -6,6 +6,7 @@ checked one floor up.
 """
 
 from pymc_xbart.kernels.availability import split_availability
+from pymc_xbart.kernels.chains import effective_draws, rank_scores
 from pymc_xbart.kernels.codes import cut_values, encode
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.expectation import (
@@ -67,6 +68,7 @@ __all__ = [
     "cut_values",
     "describe_forest",
     "draw_prior_forest",
+    "effective_draws",
     "encode",
     "expected_changes",
     "expected_values",
@@ -81,6 +83,7 @@ __all__ = [
     "profile_values",
     "proposal_log_density",
     "propose_forest",
+    "rank_scores",
     "redraw_successor",
     "route_codes",
     "route_values",

@@ -87,7 +87,7 @@ def shown_names(columns: xr.DataArray, labels: Mapping[Any, str] | None) -> list
         msg = f"labels names the column {unknown[0]!r}, but the columns are {known}."
         raise KeyError(msg)
     return [
-        _shorten(labels[name] if labels and name in labels else _text_of(name)) for name in known
+        shorten(labels[name] if labels and name in labels else _text_of(name)) for name in known
     ]
 
 
@@ -95,7 +95,7 @@ def _text_of(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-def _shorten(name: str) -> str:
+def shorten(name: str) -> str:
     """Keep both ends: names that begin alike often differ at the end."""
     if len(name) <= MAX_NAME:
         return name
