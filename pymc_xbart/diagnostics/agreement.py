@@ -75,14 +75,14 @@ class ConvergenceSummary:
 
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {r_hat:.3f}" for name, r_hat in self.worst()["r_hat"].items())
-        table = self.table.to_string(formatters=FORMATTERS, index_names=False)
+        table = self.table.to_string(**STYLE)
         return "\n".join([table, f"Largest R-hat: {worst or 'none'}", "", *self.advice])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         words = "".join(f"<p>{html.escape(thought)}</p>" for thought in self.advice)
-        return f"{self.table.to_html(formatters=FORMATTERS, index_names=False)}{words}"
+        return f"{self.table.to_html(**STYLE)}{words}"
 
 
 def _line(each: xr.Dataset) -> dict[str, float]:
@@ -109,17 +109,9 @@ def names_of_elements(name: str, values: xr.DataArray) -> list[str]:
     return [f"{name}[{label}]" for label in labels_of(values)] if values.dims else [name]
 
 
-def _number(spec: str) -> Any:
-    return lambda value: "-" if np.isnan(value) else format(value, spec)
-
-
+SPECS = {"elements": ".0f", "r_hat": ".3f", "r_hat_max": ".3f", "above": ".0%"}
 FORMATTERS = {
-    "elements": _number(".0f"),
-    "r_hat": _number(".3f"),
-    "r_hat_max": _number(".3f"),
-    "above": _number(".0%"),
-    "ess_bulk": _number(".0f"),
-    "ess_bulk_min": _number(".0f"),
-    "ess_tail": _number(".0f"),
-    "ess_tail_min": _number(".0f"),
+    column: f"{{:{SPECS.get(column, '.0f')}}}".format
+    for column in (*SPECS, "ess_bulk", "ess_bulk_min", "ess_tail", "ess_tail_min")
 }
+STYLE: dict[str, Any] = {"formatters": FORMATTERS, "index_names": False, "na_rep": "-"}

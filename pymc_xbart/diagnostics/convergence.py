@@ -58,10 +58,12 @@ def convergence_summary(
     Notes
     -----
     R-hat is the larger of the rank-normalised split R-hats of the draws and of their distances from
-    the median; effective sample sizes are those of ranks (bulk) and of the 5 % and 95 % quantiles,
-    the smaller (tail). They are those of `arviz.summary`, to rounding, but that R-hat of a single
-    chain compares its halves. Quantities whose draws are all the same have no R-hat, and are not
-    held against the run.
+    the median; effective sample sizes are those of ranks (bulk), and the smaller of those of the
+    5 % and 95 % quantiles (tail). They are what `arviz.rhat`, `arviz.ess`, and the latter with
+    ``method="tail", prob=(0.05, 0.95)`` give, to rounding; but R-hat of a single chain compares its
+    halves. (`arviz.summary` takes the quantiles 11 % and 89 % as tails, by its setting
+    ``stats.ci_prob``.) Quantities whose draws are all the same have no R-hat, and are not held
+    against the run.
 
     Advice takes R-hat above 1.01, or fewer than 400 effective draws, for too little. Of a quantity
     with many elements, one in 20 may be beyond.
@@ -190,6 +192,7 @@ def _measure(draws: xr.DataArray) -> xr.Dataset:
 
 def _should_mix(name: str, moments: RowMoments, statistics: xr.Dataset) -> dict[str, xr.DataArray]:
     """Draws of what should mix if anything of a forest does."""
-    of_rows = {mean_name(name): moments.mean, variance_name(name): moments.variance}
     of_trees = {f"{name}_{what}": statistics[f"{name}_{what}"] for what in STATISTICS}
-    return (of_rows if moments.num_rows else {}) | of_trees
+    if not moments.num_rows:
+        return of_trees
+    return {mean_name(name): moments.mean, variance_name(name): moments.variance} | of_trees

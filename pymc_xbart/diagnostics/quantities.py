@@ -54,7 +54,10 @@ def sampled_forests(statistics: xr.Dataset) -> list[str]:
     """Names of the forests that `XBARTStep` has sampled, whether it stored their trees or not."""
     ending = f"_{STATISTICS[0]}"
     names = [str(name).removesuffix(ending) for name in statistics if str(name).endswith(ending)]
-    return [name for name in names if all(f"{name}_{what}" in statistics for what in STATISTICS)]
+    # In an order of their own: that of statistics differs from run to run.
+    return sorted(
+        name for name in names if all(f"{name}_{what}" in statistics for what in STATISTICS)
+    )
 
 
 def select_blocks(values: xr.DataArray) -> Iterator[xr.DataArray]:

@@ -70,13 +70,13 @@ def _verdict(elements: Mapping[str, xr.Dataset], run: Run) -> list[str]:
         return [
             f"The chains disagree on {_list(described)}. Report none of these yet.",
             *_what_holds(apart, few, run),
-            _sample_more(elements, run),
+            _sample_more(elements, run, tune=True),
         ]
     if few:
         described = [f"{name} ({_lower_ess(elements[name]):.0f})" for name in few]
         return [
             f"The chains agree, but fewer than {ESS} draws are effective of {_list(described)}.",
-            _sample_more(elements, run),
+            _sample_more(elements, run, tune=False),
         ]
     return [
         f"Nothing speaks against convergence: R-hat is at most {R_HAT} and at least {ESS} draws "
@@ -122,28 +122,27 @@ def _what_holds(apart: list[str], few: list[str], run: Run) -> list[str]:
     if levels:
         found.append(
             f"It is the level of {_list(levels)} that differs. Where other terms are added to it, "
-            "group effects say, the sum can be known although its parts are not: put the sum into "
-            "the posterior, and judge that."
+            "group effects say, their sum can be known although its parts are not: put the sum "
+            "into the posterior, and judge that."
         )
     return found
 
 
-def _sample_more(elements: Mapping[str, xr.Dataset], run: Run) -> str:
+def _sample_more(elements: Mapping[str, xr.Dataset], run: Run, *, tune: bool) -> str:
     """How many draws it would take, and what else there is to do."""
     smallest = min(map(_lower_ess, elements.values()))
     factor = math.ceil(ESS / smallest) if smallest > 0 else math.inf
-    change = (
-        "forests of more trees (num_trees) mix faster"
-        if run.forests
-        else "other parameters for the same model may mix faster"
-    )
     if factor > MAX_FACTOR:
-        return (
-            f"More draws alone, over {MAX_FACTOR} times as many, are a long way: {change}, and a "
-            "longer tune lets chains meet."
-        )
-    times = f"about {factor} times as many draws" if factor > 1 else "more draws"
-    return f"Sample {times}, and tune for longer; {change}."
+        sentence = f"More draws alone, over {MAX_FACTOR} times as many, are a long way."
+    elif factor > 1:
+        sentence = f"Sample about {factor} times as many draws."
+    else:
+        sentence = "Sample more draws."
+    longer = " Tune for longer, so that chains can meet." if tune else ""
+    change = (
+        "Forests of more trees (num_trees)" if run.forests else "Other parameters of the model can"
+    )
+    return f"{sentence}{longer} {change} mix faster."
 
 
 def _few_chains(run: Run) -> list[str]:
@@ -190,8 +189,8 @@ def _left_out(elements: Mapping[str, xr.Dataset], run: Run) -> list[str]:
     if not names:
         return []
     return [
-        f"{_list(names)} itself is not in the posterior, so that only its trees were looked at. "
-        "Pass X, rows at which to take it."
+        f"{_list(names)} not being in the posterior, only trees were looked at. Pass X, rows at "
+        "which to evaluate."
     ]
 
 

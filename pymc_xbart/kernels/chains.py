@@ -131,8 +131,8 @@ def _autocorrelation_time(autocovariance, variance_of_means, rho, time):
                 rho[t + 2] = odd
             t += 2
         last = t - 2
-        # The even lag after them counts once, even where its pair is left out: without it, draws
-        # that alternate would seem to be worth more than they are.
+        # The even lag after the last whole pair counts once, or draws that alternate would seem to
+        # be worth more than they are.
         extra = even if even > 0.0 or even + odd >= 0.0 else 0.0
         # Monotone: no pair is larger than the one before it.
         for k in range(1, last - 1, 2):

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.agreement import ConvergenceSummary, names_of_elements
@@ -27,7 +27,9 @@ TITLES = {
     "ess_tail": f"effective draws, tails (aim: over {ESS})",
 }
 INCHES_WIDE, INCHES_A_PANEL, INCHES_A_NAME, INCHES_AROUND = 10.5, 2.2, 0.2, 0.7
-R_HAT_TICKS = 1.001, 1.01, 1.03, 1.1, 1.3, 2.0, 4.0  # all below the first are drawn there
+R_HAT_TICKS = 1.001, 1.01, 1.03, 1.1, 1.3, 2.0, 4.0, 10.0  # all below the first are drawn there
+MOST = {"r_hat": R_HAT_TICKS[-1], "ess_bulk": math.inf, "ess_tail": math.inf}  # to draw
+ESS_TICKS = [10**power for power in range(7)]
 MAX_NAMED = 10  # elements of a quantity that have a line each; of more there is a distribution
 
 
@@ -156,7 +158,7 @@ def _draw_distributions(row: NDArray[Any], many: Mapping[str, xr.Dataset]) -> No
             # Where all draws are the same there is nothing to agree on.
             values = np.sort(each[which].values[each["r_hat"].notnull().values])
             share = np.arange(1, values.size + 1) / max(1, values.size)
-            values = values[np.isfinite(values)]  # the line then ends below 1
+            values = values[values <= MOST[which]]  # the line then ends below 1
             ax.step(
                 np.concatenate([values[:1], values]),
                 np.concatenate([np.zeros(values[:1].size), share[: values.size]]),
@@ -175,19 +177,19 @@ def _draw_numbers(row: NDArray[Any], lines: Mapping[str, Mapping[str, float]]) -
     y = np.arange(len(lines))
     for ax, which in zip(row, LIMITS, strict=True):
         for k, line in enumerate(lines.values()):
-            _draw_number(ax, k, line[which], has_r_hat=not math.isnan(line["r_hat"]))
+            _draw_number(ax, k, line[which], MOST[which], has_r_hat=not math.isnan(line["r_hat"]))
         ax.set_yticks(y, [shorten(name) for name in lines] if ax is row[0] else [""] * len(lines))
         ax.set_ylim(len(lines) - 0.4, -0.6)
         ax.grid(axis="y", color="0.92")
         ax.set_axisbelow(True)
 
 
-def _draw_number(ax: Axes, y: int, value: float, *, has_r_hat: bool) -> None:
+def _draw_number(ax: Axes, y: int, value: float, most: float, *, has_r_hat: bool) -> None:
     across = ax.get_yaxis_transform()
     if not has_r_hat:
         style: dict[str, Any] = {"fontsize": "small", "color": GREY, "va": "center"}
         ax.text(0.02, y, "no R-hat: always the same, or NaN", transform=across, **style)
-    elif math.isinf(value):
+    elif value > most:
         ax.plot(0.98, y, ">", color=COLOUR, transform=across)
     else:
         ax.plot(value, y, "o", ms=5, color=COLOUR, clip_on=False)
@@ -197,7 +199,7 @@ def _scale(row: NDArray[Any], summary: ConvergenceSummary) -> None:
     """Give axes the same scale in each row: R-hat by how far it is above 1, sizes by magnitude."""
     for ax, (which, limit) in zip(row, LIMITS.items(), strict=True):
         values = np.concatenate([each[which].values.ravel() for each in summary.elements.values()])
-        values = np.append(values[np.isfinite(values)], limit)
+        values = np.append(values[values <= MOST[which]], limit)
         ax.axvline(limit, color=GREY, ls="--", lw=1)
         ax.set_xlabel(TITLES[which])
         ax.spines[["top", "right"]].set_visible(False)
@@ -213,10 +215,11 @@ def _scale_r_hat(ax: Axes, values: NDArray[np.float64]) -> None:
 
 
 def _scale_ess(ax: Axes, values: NDArray[np.float64]) -> None:
+    low, high = min(values.min() / 1.5, 90), max(values.max() * 1.5, 1100)
+    ticks = [tick for tick in ESS_TICKS if low < tick < high]
     ax.set_xscale("log")
-    ax.set_xlim(values.min() / 1.5, values.max() * 1.5)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}".replace(",", " ")))
+    ax.set_xlim(low, high)
+    ax.set_xticks(ticks, [f"{tick:,}".replace(",", " ") for tick in ticks])
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
