@@ -16,8 +16,10 @@ from pymc_xbart.forest.predict import predict_rows
 
 DRAW_DIMS = ("chain", "draw")
 STATISTICS = ("leaves", "depth", "acceptance")  # that a forest leaves behind for each draw
-SELECTED_BYTES = 1e8  # of draws of the posterior at once
-EVALUATED_BYTES = 1e9  # of draws from trees at once, since each time all draws are read anew
+BLOCK_BYTES = 8e6  # of draws: more would leave the cache, and double the time
+# Of draws to have in memory: files may be packed in larger pieces than a block, and to evaluate
+# trees all of them are unpacked, whatever the number of rows.
+READ_BYTES, EVALUATED_BYTES = 2.5e8, 1e9
 
 
 def read_group(idata: Any, group: str) -> xr.Dataset:
@@ -62,14 +64,8 @@ def sampled_forests(statistics: xr.Dataset) -> list[str]:
 
 def select_blocks(values: xr.DataArray) -> Iterator[xr.DataArray]:
     """Cut draws of the posterior along their last dimension."""
-    dims = [dim for dim in values.dims if dim not in DRAW_DIMS]
-    if not dims or values.size == 0:
-        yield values
-        return
-    size = values.sizes[dims[-1]]
-    at_once = max(1, int(SELECTED_BYTES // (8 * values.size / size)))
-    for start in range(0, size, at_once):
-        yield values.isel({dims[-1]: slice(start, start + at_once)})
+    for read in _cut(values, READ_BYTES):
+        yield from _cut(read.compute(), BLOCK_BYTES)
 
 
 def evaluate_blocks(idata: Any, X: Any, name: str, num_threads: int) -> Iterator[xr.DataArray]:
@@ -79,7 +75,18 @@ def evaluate_blocks(idata: Any, X: Any, name: str, num_threads: int) -> Iterator
     at_once = max(1, int(EVALUATED_BYTES // (8 * found.text.size * len(found.first.forests))))
     for start in range(0, rows.X.shape[0], at_once):
         f = predict_rows(found, rows, slice(start, start + at_once), num_threads)
-        yield f if "chain" in f.dims else f.expand_dims("chain")
+        yield from _cut(f if "chain" in f.dims else f.expand_dims("chain"), BLOCK_BYTES)
+
+
+def _cut(values: xr.DataArray, num_bytes: float) -> Iterator[xr.DataArray]:
+    dims = [dim for dim in values.dims if dim not in DRAW_DIMS]
+    if not dims or values.size == 0:
+        yield values
+        return
+    size = values.sizes[dims[-1]]
+    at_once = max(1, int(num_bytes // (8 * values.size / size)))
+    for start in range(0, size, at_once):
+        yield values.isel({dims[-1]: slice(start, start + at_once)})
 
 
 class RowMoments:

@@ -104,8 +104,8 @@ def test_blocks_of_rows_change_nothing(fit, monkeypatch):
     idata, X = fit
     rows = {"f": X, "g": X[["dose", "gap"]]}
     whole = convergence_summary(idata)
-    for limit in ("SELECTED_BYTES", "EVALUATED_BYTES"):
-        monkeypatch.setattr(quantities, limit, 8 * 80 * 2 * 7)
+    for limit, rows_at_once in (("BLOCK", 3), ("READ", 7), ("EVALUATED", 8)):
+        monkeypatch.setattr(quantities, f"{limit}_BYTES", 8 * 80 * 2 * rows_at_once)
     same(convergence_summary(idata), whole)
     same(convergence_summary(idata, rows), whole)
 
