@@ -133,18 +133,6 @@ def calibrated_groups(model: Fit, new: Loans) -> int:
     return inside
 
 
-def print_convergence(forest: Fit, train: Loans) -> None:
-    """Print R-hat of f for loans of low, middling and high risk."""
-    draws = forest.idata["posterior"].to_dataset()[["f"]]
-    ascending = np.argsort(draws["f"].mean(("chain", "draw")).to_numpy())
-    print(f"\n{'f, logit of going bad':24}{'mean':>7}{'R-hat':>8}{'ESS':>7}")
-    for who, quantile in {"low risk": 0.05, "median risk": 0.5, "high risk": 0.95}.items():
-        row = ascending[round(quantile * (len(train.bad) - 1))]
-        one = draws.isel(f_dim_0=row, drop=True)
-        r_hat, ess = float(az.rhat(one)["f"]), float(az.ess(one)["f"])
-        print(f"{who:24}{float(one['f'].mean()):7.2f}{r_hat:8.3f}{ess:7.0f}")
-
-
 def print_comparison(fits: dict[str, Fit], new: Loans) -> str:
     """Print LOO, held-out losses and calibration; return in words which model is better."""
     table = az.compare({name: model.idata for name, model in fits.items()}, round_to=1)
@@ -258,7 +246,7 @@ def main() -> None:
     start = time.perf_counter()
     args = parse_arguments()
     sampling = {name: getattr(args, name) for name in ("draws", "tune", "chains", "cores")}
-    # PyMC would check R-hat of every element of f; `print_convergence` picks a few.
+    # PyMC would check R-hat of every element of f; `convergence_summary` does it faster.
     sampling |= {"random_seed": args.seed, "compute_convergence_checks": False}
     train, new = load_loans(450 if args.fast else None, args.seed)
     fits = {
@@ -266,7 +254,7 @@ def main() -> None:
         "linear": fit_linear(train, new, sampling),
     }
     print(f"\n{len(train.bad)} loans fitted, {train.bad.mean():.0%} of them bad.")
-    print_convergence(fits["forest"], train)
+    print(f"\nDid the forest converge?\n{pxb.convergence_summary(fits['forest'].idata)}")
     title = print_comparison(fits, new)
     save_figure(fits, new, title, args.figure)
     print(f"\nFigure: {args.figure}. {time.perf_counter() - start:.0f} seconds in all.")

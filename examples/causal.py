@@ -66,7 +66,6 @@ class Effects(NamedTuple):
 
     tau: xr.DataArray  # (chain, draw, person) conditional effects, in units of y
     average: xr.DataArray  # (chain, draw) their mean over the people of the study
-    scalars: xr.Dataset  # scales of the two forests, and the noise
     propensity: np.ndarray  # (person,) posterior mean
     leaves: float  # of a tree of tau, on average
     idata: xr.DataTree  # with the log-likelihood of every person
@@ -129,9 +128,9 @@ def estimate_effects(study: Study, sampling: dict) -> Effects:
         idata = pm.sample(var_names=names, **sampling)
         pxb.compute_log_likelihood(idata, model=model, progressbar=False)
     posterior = idata["posterior"].to_dataset()
-    tau, scalars = posterior["tau"], posterior.drop_vars(["tau", "person"])
+    tau = posterior["tau"]
     leaves = float(idata["sample_stats"]["tau_leaves"].mean())
-    return Effects(tau, tau.mean("person"), scalars, propensity, leaves, idata)
+    return Effects(tau, tau.mean("person"), propensity, leaves, idata)
 
 
 def fit_linear(study: Study, sampling: dict) -> xr.DataTree:
@@ -194,21 +193,8 @@ def print_average(study: Study, effects: Effects) -> str:
 
 
 def print_convergence(effects: Effects) -> None:
-    """Print R-hat and effective draws of average and conditional effects, and of the scalars."""
-    mean, _ = mean_and_interval(effects.tau)
-    ascending = np.argsort(mean, kind="stable")
-    chosen = {"average effect": effects.average}
-    for who, quantile in {"small": 0.05, "middling": 0.5, "large": 0.95}.items():
-        row = ascending[round(quantile * (len(mean) - 1))]
-        chosen[f"tau, {who}"] = effects.tau.isel(person=row, drop=True)
-    draws = effects.scalars.assign(chosen)
-    r_hat, ess = az.rhat(draws), az.ess(draws)
-    print(f"\n{'':18}{'mean':>6}{'R-hat':>8}{'ESS':>7}")
-    for name in [*chosen, *effects.scalars]:
-        values = float(draws[name].mean()), float(r_hat[name]), float(ess[name])
-        print(f"{name:18}{values[0]:6.2f}{values[1]:8.3f}{values[2]:7.0f}")
-    worst = max(draws, key=lambda name: float(r_hat[name]))
-    print(f"The largest R-hat is {float(r_hat[worst]):.3f}, of {worst} (aim: below 1.01).")
+    """Print whether chains agree on the average effect ("mean of tau"), and on all else."""
+    print(f"\nDid the chains converge?\n{pxb.convergence_summary(effects.idata)}")
     # With a leaf or two a tree, data say what the leaf values add up to, not what each of them is:
     # they and their scale can wander together, in small steps, without a change of the effects.
     print(
@@ -353,7 +339,7 @@ def main() -> None:
     start = time.perf_counter()
     args = parse_arguments()
     sampling = {name: getattr(args, name) for name in ("draws", "tune", "chains", "cores")}
-    # PyMC would check R-hat of every element of the forests; `print_convergence` picks what counts.
+    # PyMC would check R-hat of every element of the forests; `convergence_summary` does it faster.
     sampling |= {"random_seed": args.seed, "compute_convergence_checks": False}
     study = load_nhefs(200 if args.fast else None, args.seed)
     effects = estimate_effects(study, sampling)

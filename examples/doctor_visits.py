@@ -119,7 +119,7 @@ def sample(data: Interviews, mean: Callable[[Interviews], TensorVariable], **sam
     """Sample one of the two models."""
     start = time.perf_counter()
     with visits_model(data, mean) as model:
-        # PyMC would check R-hat of all rows of f and all persons; a few scalars are printed below.
+        # PyMC would check R-hat of all rows of f and all persons; `convergence_summary` is faster.
         # PyMC would start at a = 0, where s_a falls to nearly 0, and stays for a long time.
         idata = pm.sample(compute_convergence_checks=False, initvals={"a": "prior"}, **sampling)
         seconds = time.perf_counter() - start
@@ -168,24 +168,11 @@ def mean_and_interval(draws: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def print_convergence(forest: Fit) -> None:
-    """Print R-hat and effective draws of scalars, and how often regrown trees were accepted."""
-    posterior = forest.posterior
-    draws = xr.Dataset(
-        {
-            "person effect, sd": posterior["s_a"],
-            "alpha": posterior["alpha"],
-            "mean of f over interviews": posterior["f"].mean("interview"),
-        }
-    )
-    r_hat, ess = az.rhat(draws), az.ess(draws)
-    print(f"\n{'forest':27}{'mean':>7}{'90 % interval':>18}{'R-hat':>8}{'ESS':>7}")
-    for name in draws:
-        mean, (low, high) = mean_and_interval(draws[name])
-        interval = f"{low:.2f} to {high:.2f}"
-        print(f"{name:27}{mean:7.2f}{interval:>18}{r_hat[name]:8.3f}{ess[name]:7.0f}")
+    """Print whether the chains agree, how often trees were accepted, and what scalars mean."""
+    print(f"\nDid the forest converge?\n{pxb.convergence_summary(forest.idata)}")
     accepted = float(forest.idata["sample_stats"]["f_acceptance"].mean())
     print(f"Of the trees grown anew, {accepted:.0%} were accepted.")
-    s_a, alpha = (float(posterior[name].mean()) for name in ("s_a", "alpha"))
+    s_a, alpha = (float(forest.posterior[name].mean()) for name in ("s_a", "alpha"))
     print(
         f"A person one sd above the others of the same x sees a doctor {np.exp(s_a):.1f} times as "
         f"often.\nAround 4 expected visits of a person, the sd is {np.sqrt(4 + 16 / alpha):.1f}; "

@@ -153,21 +153,11 @@ def fit(name: str, train: Workers, new: Workers, sampling: dict) -> Fit:
     return Fit(idata, typical, low, high, log_score, seconds)
 
 
-def print_convergence(fits: dict[str, Fit], train: Workers) -> None:
-    """Print R-hat of mean and spread of three workers, and of the noise of one forest."""
-    ascending = np.argsort(train.X["education"].to_numpy(), kind="stable")
-    last = len(ascending) - 1
-    rows = ascending[[round(q * last) for q in (0.05, 0.5, 0.95)]]
-    print(f"\n{'Convergence (aim: R-hat below 1.01)':36}{'R-hat':>8}{'ESS':>7}")
+def print_convergence(fits: dict[str, Fit]) -> None:
+    """Print whether the chains of the models with forests agree."""
     for name in ("two forests", "one forest"):
-        posterior = fits[name].idata["posterior"].to_dataset()
-        for var, draws in posterior.data_vars.items():
-            if var in ("f", "s"):
-                draws = draws.isel({draws.dims[-1]: rows})
-            both = draws.to_dataset(name=var)
-            r_hat, ess = (float(az.rhat(both)[var].max()), float(az.ess(both)[var].min()))
-            what = {"f": "f, worst of 3 workers", "s": "s, worst of 3 workers"}.get(var, var)
-            print(f"{name + ': ' + what:36}{r_hat:8.3f}{ess:7.0f}")
+        summary = pxb.convergence_summary(fits[name].idata)
+        print(f"\nDid the model of {name} converge?\n{summary}")
 
 
 def inside(model: Fit, new: Workers) -> np.ndarray:
@@ -282,13 +272,13 @@ def main() -> None:
     start = time.perf_counter()
     args = parse_arguments()
     sampling = {name: getattr(args, name) for name in ("draws", "tune", "chains", "cores")}
-    # PyMC would check R-hat of every element of the forests; `print_convergence` picks a few.
+    # PyMC would check R-hat of every element of the forests; `convergence_summary` does it faster.
     sampling |= {"random_seed": args.seed, "compute_convergence_checks": False}
     train, new = load_workers(*((200, 500) if args.fast else (2000, 4000)), args.seed)
     fits = {name: fit(name, train, new, sampling) for name in MODELS}
     # Which group a worker is in depends on X alone, so that coverage may be judged within groups.
     groups = np.array_split(np.argsort(fits["two forests"].sd, kind="stable"), NUM_GROUPS)
-    print_convergence(fits, train)
+    print_convergence(fits)
     title = print_comparison(fits, groups, new)
     save_figure(fits, groups, new, title, args.figure, args.seed)
     print(f"\nFigure: {args.figure}. {time.perf_counter() - start:.0f} seconds in all.")

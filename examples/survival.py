@@ -145,7 +145,7 @@ def sample(rows: AtRisk, mean: Callable[[AtRisk], TensorVariable], **sampling) -
     """Sample one of the two models."""
     start = time.perf_counter()
     with hazard_model(rows, mean) as model:
-        # PyMC would check R-hat of f at every row; `print_convergence` takes a few averages.
+        # PyMC would check R-hat of f at every row; `convergence_summary` does it faster.
         idata = pm.sample(compute_convergence_checks=False, **sampling)
         seconds = time.perf_counter() - start
         library = pxb if mean is forest_hazard else pm
@@ -187,18 +187,9 @@ def mean_and_interval(draws: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
     return draws.mean(over).to_numpy(), draws.quantile(INTERVAL, over).to_numpy()
 
 
-def print_convergence(forest: Fit, rows: AtRisk) -> None:
-    """Print R-hat and effective draws of averages of f, and how often trees were accepted."""
-    f, nodes = forest.posterior["f"], rows.X["nodes"].to_numpy()
-    groups = {"all half-years": nodes > 0, "1 node": nodes == 1, "over 9 nodes": nodes > 9}
-    draws = xr.Dataset({name: f.isel(row=here).mean("row") for name, here in groups.items()})
-    r_hat, ess = az.rhat(draws), az.ess(draws)
-    print(f"\n{'forest, logit of hazard':27}{'mean':>7}{'90 % interval':>18}{'R-hat':>8}{'ESS':>7}")
-    for name in draws:
-        mean, (low, up) = mean_and_interval(draws[name])
-        print(
-            f"{name:27}{mean:7.2f}{f'{low:.2f} to {up:.2f}':>18}{r_hat[name]:8.3f}{ess[name]:7.0f}"
-        )
+def print_convergence(forest: Fit) -> None:
+    """Print whether the chains agree, and how often trees were accepted."""
+    print(f"\nDid the forest converge?\n{pxb.convergence_summary(forest.idata)}")
     accepted = float(forest.idata["sample_stats"]["f_acceptance"].mean())
     print(f"Of the trees grown anew, {accepted:.0%} were accepted.")
 
@@ -333,7 +324,7 @@ def main() -> None:
     sizes = len(patients.train), len(train.X), train.event.sum(), len(patients.held_out)
     print("\n{} patients in training with {} half-years and {} events, {} held out.".format(*sizes))
     print(f"Sampling took {forest.seconds:.0f} s with the forest, {linear.seconds:.0f} s without.")
-    print_convergence(forest, train)
+    print_convergence(forest)
     verdict = print_comparison(forest, linear, train, new)
     print_changes(forest, linear, patients.X, train)
     figure, axes = plt.subplots(1, 2, figsize=(12, 5.5), layout="constrained", sharey=True)

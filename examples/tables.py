@@ -115,6 +115,11 @@ def print_comparison(forest: xr.DataTree, plain: xr.DataTree, name: str) -> None
         print(f"The {table.index[0]} model is worth it, by {gap:.0f} (standard error {error:.0f}).")
 
 
+def print_convergence(idata: xr.DataTree) -> None:
+    """Print whether the chains agree."""
+    print(f"\nDid the forest converge?\n{pxb.convergence_summary(idata)}\n")
+
+
 def print_splits(idata: xr.DataTree) -> None:
     """Print which columns the trees split on, in the last draw of each chain."""
     nodes = pxb.trees(idata, draw=int(idata["posterior"].sizes["draw"]) - 1)
@@ -232,17 +237,19 @@ def main() -> None:
     start = time.perf_counter()
     args = parse_arguments()
     sampling = {name: getattr(args, name) for name in ("draws", "tune", "chains", "cores")}
-    # PyMC would check R-hat of f at every row.
+    # PyMC would check R-hat of f at every row; `convergence_summary` does it faster.
     sampling |= {"random_seed": args.seed, "compute_convergence_checks": False}
     wages = load_wages(200 if args.fast else None, args.seed)
     print(f"{len(wages.X)} men:\n{wages.X.dtypes.to_string()}")
     of_wages = fit_forest(wages, is_binary=False, sampling=sampling)
+    print_convergence(of_wages)
     print_wages(wages, of_wages)
     print_splits(of_wages)
     plain = fit_plain(wages, is_binary=False, sampling=sampling)
     print_comparison(of_wages, plain, "linear")
     deaths = load_deaths(200 if args.fast else 3_000, args.seed)
     of_deaths = fit_forest(deaths, is_binary=True, sampling=sampling)
+    print_convergence(of_deaths)
     print_deaths(deaths, of_deaths)
     print_splits(of_deaths)
     plain = fit_plain(deaths, is_binary=True, sampling=sampling)

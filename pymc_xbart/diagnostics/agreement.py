@@ -1,6 +1,7 @@
 """`ConvergenceSummary`: what is known of a run's convergence, in numbers and words (floor 2)."""
 
 import html
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.quantities import labels_of
 from pymc_xbart.diagnostics.verdict import R_HAT
 
+WIDTH = 96  # characters of a line of text: that of the table, as a rule
 WHICH = ("r_hat", "ess_bulk", "ess_tail")
 
 
@@ -76,7 +78,8 @@ class ConvergenceSummary:
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {r_hat:.3f}" for name, r_hat in self.worst()["r_hat"].items())
         table = self.table.to_string(**STYLE)
-        return "\n".join([table, f"Largest R-hat: {worst or 'none'}", "", *self.advice])
+        paragraphs = [f"Largest R-hat: {worst or 'none'}.", *self.advice]
+        return "\n".join([table, "", *(textwrap.fill(each, WIDTH) for each in paragraphs)])
 
     __repr__ = __str__
 

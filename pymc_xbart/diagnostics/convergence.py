@@ -114,6 +114,9 @@ def convergence_summary(
             mixing = mixing.assign(_should_mix(name, moments, statistics))
     for summary, draws in mixing.items():
         elements |= _measure_all(str(summary), iter([draws]))
+    if not elements:
+        msg = f"There are no draws of {', '.join(names)}: nothing has an element."
+        raise ValueError(msg)
     run = Run(num_chains, num_draws, tuple(forests), statistics)
     return ConvergenceSummary(elements, mixing, run.forests, advise(elements, run))
 

@@ -52,9 +52,12 @@ def advise(elements: Mapping[str, xr.Dataset], run: Run) -> tuple[str, ...]:
 
 
 def _not_numbers(elements: Mapping[str, xr.Dataset]) -> list[str]:
-    # Draws that are all the same have an effective sample size.
-    names = [name for name, each in elements.items() if bool(each["ess_bulk"].isnull().any())]
+    names = [name for name, each in elements.items() if _has_nan(each)]
     return [f"Some draws of {_list(names)} are NaN: look for what makes them so."] if names else []
+
+
+def _has_nan(each: xr.Dataset) -> bool:
+    return bool(each["ess_bulk"].isnull().any())  # draws that are all the same have a size
 
 
 def _verdict(elements: Mapping[str, xr.Dataset], run: Run) -> list[str]:
@@ -78,9 +81,11 @@ def _verdict(elements: Mapping[str, xr.Dataset], run: Run) -> list[str]:
             f"The chains agree, but fewer than {ESS} draws are effective of {_list(described)}.",
             _sample_more(elements, run, tune=False),
         ]
+    if any(map(_has_nan, elements.values())):
+        return []
     return [
-        f"Nothing speaks against convergence: R-hat is at most {R_HAT} and at least {ESS} draws "
-        f"are effective, but for at most {MAX_SHARE:.0%} of the elements of any quantity."
+        f"R-hat and effective draws say nothing against convergence: at most {R_HAT} and at least "
+        f"{ESS}, but for at most {MAX_SHARE:.0%} of the elements of any quantity."
     ]
 
 
@@ -112,12 +117,18 @@ def _what_holds(apart: list[str], few: list[str], run: Run) -> list[str]:
     forests = [name for name in run.forests if name in apart]
     bad = {*apart, *few}
     averages = [f for f in forests if not bad & {mean_name(f), variance_name(f)}]
+    by_trees = [f for f in run.forests if f"{f}_leaves" in apart or f"{f}_depth" in apart]
+    settled = [f for f in by_trees if not bad & {f, mean_name(f), variance_name(f)}]
     levels = [f for f in forests if mean_name(f) in apart and variance_name(f) not in apart]
     found = []
     if averages:
         found.append(
             f"They do agree on mean and variance of {_list(averages)} over rows: averages converge "
             "before single rows do."
+        )
+    if settled:
+        found.append(
+            f"They do agree on {_list(settled)}, which trees of other shapes can make as well."
         )
     if levels:
         found.append(
