@@ -78,8 +78,9 @@ class ConvergenceSummary:
     def __str__(self) -> str:
         worst = ", ".join(f"{name} {r_hat:.3f}" for name, r_hat in self.worst()["r_hat"].items())
         table = self.table.to_string(**STYLE)
-        paragraphs = [f"Largest R-hat: {worst or 'none'}.", *self.advice]
-        return "\n".join([table, "", *(textwrap.fill(each, WIDTH) for each in paragraphs)])
+        largest = textwrap.fill(f"Largest R-hat: {worst or 'none'}", WIDTH)
+        words = [textwrap.fill(thought, WIDTH) for thought in self.advice]
+        return "\n".join([table, largest, "", *words])
 
     __repr__ = __str__
 

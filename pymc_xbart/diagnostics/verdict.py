@@ -157,8 +157,8 @@ def _sample_more(elements: Mapping[str, xr.Dataset], run: Run, *, tune: bool) ->
 
 
 def _few_chains(run: Run) -> list[str]:
-    if run.num_chains >= MIN_CHAINS:
-        return []
+    if run.num_chains >= MIN_CHAINS or run.num_draws < MIN_DRAWS:
+        return []  # the latter is said to be too little in any case
     if run.num_chains == 1:
         return [
             "A single chain has no other to disagree with: R-hat compares its halves. Sample "
