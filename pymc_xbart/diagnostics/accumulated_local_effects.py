@@ -14,7 +14,7 @@ from pymc_xbart.diagnostics.grid import (
     read_columns,
     to_dataset,
 )
-from pymc_xbart.diagnostics.held import some_trees, splits_of_trees
+from pymc_xbart.diagnostics.selection import some_trees, splits_of_trees
 from pymc_xbart.forest.draws import Draws, find_draws
 from pymc_xbart.forest.new_rows import NewRows, read_new_rows
 from pymc_xbart.forest.stored import StoredForest

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.columns import COLUMN, OTHER_COLUMN, label, read_all
 from pymc_xbart.diagnostics.grid import read_columns
-from pymc_xbart.diagnostics.held import Held, means_of_trees, some_trees, splits_of_trees
+from pymc_xbart.diagnostics.held import Held, means_of_trees
 from pymc_xbart.diagnostics.profiles import choose_rows
+from pymc_xbart.diagnostics.selection import some_trees, splits_of_trees
 from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.new_rows import read_new_rows
 from pymc_xbart.forest.stored import StoredForest

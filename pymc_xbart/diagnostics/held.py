@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.grid import Grid
+from pymc_xbart.diagnostics.selection import some_trees, splits_of_trees
 from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.views import Seen, see
 from pymc_xbart.kernels import Forest, marginal_values, profile_values
@@ -81,22 +82,3 @@ def _place(
     )
     place = np.where(is_split, place, column).astype(np.int32)
     return stored.forest._replace(column=place), stored.cut_value, is_held
-
-
-def splits_of_trees(stored: StoredForest, num_columns: int) -> NDArray[np.bool_]:
-    """Whether each tree splits on each column, (num_trees, p)."""
-    forest = stored.forest
-    tree = np.repeat(np.arange(forest.tree_start.size - 1), np.diff(forest.tree_start))
-    splits = np.zeros((forest.tree_start.size - 1, num_columns + 1), np.bool_)
-    splits[tree, forest.column] = True  # leaves mark the last column, which is thrown away
-    return splits[:, :-1]
-
-
-def some_trees(stored: StoredForest, is_wanted: NDArray[np.bool_]) -> StoredForest:
-    """Forest of some trees of another, `is_wanted` (num_trees,)."""
-    forest, view, cut_value, rows = stored[1:]
-    sizes = np.diff(forest.tree_start)
-    of_node = np.repeat(is_wanted, sizes)
-    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[is_wanted])])
-    nodes = Forest(tree_start, *(array[of_node] for array in forest[1:]))
-    return StoredForest(stored.mu, nodes, view[of_node], cut_value[of_node], rows[of_node])

@@ -8,6 +8,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.columns import COLUMN, label, names_of, read_all
+from pymc_xbart.diagnostics.selection import some_trees, splits_of_trees
 from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.new_rows import read_new_rows
 from pymc_xbart.forest.prior import whole_number
@@ -15,7 +16,7 @@ from pymc_xbart.forest.stored import StoredDraw, StoredForest
 from pymc_xbart.forest.tables import as_numbers, first_rows
 from pymc_xbart.forest.views import Seen, evaluate_trees, see
 from pymc_xbart.kernels import route_values
-from pymc_xbart.kernels.records import NO_COLUMN, Forest
+from pymc_xbart.kernels.records import NO_COLUMN
 
 Score = Callable[[Any, NDArray[np.float64]], float]
 
@@ -148,30 +149,18 @@ def _values(draw: StoredDraw, seen: Seen) -> NDArray[np.float64]:
 def _changes(stored: StoredForest, column: int, rows: _Rows) -> NDArray[np.float64]:
     """What shuffling a column adds to f, (repeats, n): what it adds to the trees that have it."""
     num_places, num_rows = rows.seen.rows.shape
-    forest, is_kept = _trees_with(column, stored.forest)
+    has_column = splits_of_trees(stored, rows.seen.place.shape[0])[:, column]
+    _, forest, view, cut_value, _ = some_trees(stored, has_column)
     place = np.where(
-        forest.column == NO_COLUMN,
-        NO_COLUMN,
-        rows.seen.place[forest.column, stored.view[is_kept]],
+        forest.column == NO_COLUMN, NO_COLUMN, rows.seen.place[forest.column, view]
     ).astype(np.int32)
     step = np.where(forest.column == column, num_places, 0).astype(np.int32)
     f = np.empty((rows.everything.shape[0] // num_places, num_rows))
     for k, values in enumerate(f):
         shown = forest._replace(column=place + np.int32(k) * step)
-        route_values(shown, stored.cut_value[is_kept], rows.everything, values)
+        route_values(shown, cut_value, rows.everything, values)
     changes: NDArray[np.float64] = f[1:] - f[0]
     return changes
-
-
-def _trees_with(column: int, forest: Forest) -> tuple[Forest, NDArray[np.bool_]]:
-    """Trees that split on a column, and which nodes are theirs."""
-    sizes = np.diff(forest.tree_start)
-    tree = np.repeat(np.arange(sizes.size), sizes)
-    has_column = np.zeros(sizes.size, np.bool_)
-    has_column[tree[forest.column == column]] = True
-    is_kept = has_column[tree]
-    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[has_column])])
-    return Forest(tree_start, *(array[is_kept] for array in forest[1:])), is_kept
 
 
 def _choose_score(

@@ -9,6 +9,9 @@ SCANS = ("paper", "reversible")
 # To grow a tree from the root takes several times as long as to redraw two of its splits.
 REGROW = 0.2
 MIN_REGROWN = 5  # few trees hold each other in place, and take no time
+# Columns that a tree considers, measured: effective draws a second hardly depend on it, up to a
+# third of the columns, and fall from there on.
+LEAST_MTRY, MTRY_SHARE, MOST_MTRY = 3, 1 / 3, 30
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
 
@@ -17,7 +20,7 @@ class Correction(NamedTuple):
 
     kind: str = "none"  # one of CORRECTIONS
     scan: str = "paper"  # one of SCANS, for "sweep"
-    mtry: int | None = None  # about how many columns are considered; None for all
+    mtry: int | None = None  # about how many columns are considered
     regrow: float = REGROW  # share of the trees that a sweep grows from the root, for "tree"
 
     def num_regrown(self, num_trees: int) -> int:
@@ -25,6 +28,11 @@ class Correction(NamedTuple):
         if self.kind != "tree":
             return num_trees
         return min(num_trees, max(MIN_REGROWN, round(self.regrow * num_trees)))
+
+    def num_considered(self, num_columns: int) -> int:
+        """About how many columns are considered for a tree, where they are drawn for each."""
+        share = max(LEAST_MTRY, min(MOST_MTRY, round(MTRY_SHARE * num_columns)))
+        return min(num_columns, self.mtry or share)
 
 
 def check_correction(kind: Any, scan: Any, mtry: Any, regrow: Any) -> Correction:

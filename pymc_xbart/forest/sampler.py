@@ -259,7 +259,8 @@ def _sweep_trees(
     # Weights that follow the splits of the tree to be replaced are no part of its prior, and would
     # change its proposal on the way back: a correction considers all columns equally often.
     if is_corrected or correction.mtry is None:
-        choice = choose_for_trees(correction.mtry, task.views, task.prior)
+        num_considered = correction.num_considered(num_columns) if is_corrected else num_columns
+        choice = choose_for_trees(num_considered, task.views, task.prior)
     else:
         mtry = num_views_of(correction.mtry, task.views)
         choice = column_choice(num_views, mtry, state.column_weights)

@@ -140,13 +140,17 @@ def share_weights(split_weights: NDArray[np.float64], views: Views) -> NDArray[n
 def sum_by_column(of_views: NDArray[Any], views: Views) -> NDArray[Any]:
     """Sum over the views of each column: (..., p), of (..., q)."""
     of_column = views.of_column
+    if of_column.size == views.column.size:
+        return of_views
     return np.add.reduceat(of_views, np.cumsum(of_column) - of_column, axis=-1)
 
 
-def choose_for_trees(mtry: int | None, views: Views, prior: Prior) -> ColumnChoice:
+def choose_for_trees(mtry: int, views: Views, prior: Prior) -> ColumnChoice:
     """Which views are considered where these are drawn once for each tree.
 
-    Those of about `mtry` columns, or of all for None; of the orders of categories, some by chance.
+    Those of at most about `mtry` columns; of the orders of categories, some by chance. Half of the
+    columns are drawn by their split weights, so that heavy ones are seldom left out, and half
+    evenly, so that every one is met in time.
     """
     num_views = views.column.size
     if prior.cut_prior != COLUMNS:  # the cuts of all views are to be counted
@@ -154,8 +158,10 @@ def choose_for_trees(mtry: int | None, views: Views, prior: Prior) -> ColumnChoi
     of_column = views.of_column[views.column]
     is_order = views.is_categorical[views.column]
     share = np.where(is_order, np.minimum(1.0, CONSIDERED / of_column), 1.0)
-    if mtry is not None:
-        share *= mtry / views.is_categorical.size
+    if mtry < views.is_categorical.size:
+        weights = sum_by_column(prior.split_weights, views)
+        shares = 0.5 * mtry * (1.0 / weights.size + weights / weights.sum())
+        share *= np.minimum(1.0, shares)[views.column]
     return column_choice(num_views, is_per_tree=bool(share.min() < 1.0), share=share)
 
 

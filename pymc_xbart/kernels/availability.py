@@ -52,7 +52,7 @@ def _fill(forest, design, prior, work, zeros, available):
             for v in range(available.shape[1]):
                 if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:
                     # whether there are cuts shows in the first few rows
-                    available[row, v] = is_varied(design.codes[v], work.rows, bare.start, bare.stop)
+                    available[row, v] = is_varied(design, v, work.rows, bare.start, bare.stop)
                     continue
                 start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, False)
                 num_cuts = find_cuts(design, prior, table, work.rows, bare, v, work.scratch)

@@ -157,11 +157,14 @@ def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
 
 
 @inner_kernel
-def is_varied(codes, rows, start, stop):
-    """Whether the rows `rows[start:stop]` have more than one code, mostly seen in the first few."""
+def is_varied(design, v, rows, start, stop):
+    """Whether column v tells apart some of the rows `rows[start:stop]`."""
+    codes = design.codes[v]
+    if design.num_codes[v] == codes.size:  # it tells apart all rows, and need not be read
+        return stop - start > 1
     row = rows.row
     first = codes[row[start]]
     for i in range(start + 1, stop):  # noqa: SIM110 (Numba has no any())
-        if codes[row[i]] != first:
+        if codes[row[i]] != first:  # mostly seen in the first few
             return True
     return False

@@ -136,7 +136,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
         if weight == 0.0:
             continue
         if is_left_out and prior.min_samples_leaf == 1:
-            if is_varied(design.codes[v], rows, node.start, node.stop):
+            if is_varied(design, v, rows, node.start, node.stop):
                 left_out += weight
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
@@ -321,7 +321,7 @@ def has_cuts(design, prior, table, rows, node, scratch):
         if prior.split_weights[v] == 0.0:
             continue
         if prior.min_samples_leaf == 1:
-            if is_varied(design.codes[v], rows, node.start, node.stop):
+            if is_varied(design, v, rows, node.start, node.stop):
                 return True
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)

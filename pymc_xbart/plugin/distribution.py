@@ -19,6 +19,7 @@ from pymc.util import UNSET
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_xbart.forest.prior import TreeSettings, check_settings
+from pymc_xbart.plugin.dirichlet import SPARSE, sparse_split_weights
 from pymc_xbart.plugin.inputs import (
     batch_shape,
     check_batch,
@@ -30,7 +31,7 @@ from pymc_xbart.plugin.inputs import (
 from pymc_xbart.plugin.logp import forest_logp
 from pymc_xbart.plugin.random_variable import XBARTForestRV
 from pymc_xbart.plugin.statistics import leaf_logp, split_logp
-from pymc_xbart.plugin.storage import add_schema
+from pymc_xbart.plugin.storage import add_schema, describe_covariates
 
 
 class XBARTForest(pm.Distribution):
@@ -72,9 +73,13 @@ class XBARTForest(pm.Distribution):
         Probability that the root splits, in (0, 1) [1]_.
     beta : float, default 1.25
         How fast that probability falls with depth, >= 0 [2]_.
-    split_weights : array_like of shape (p,) or random variable, optional
+    split_weights : array_like of shape (p,), random variable or "sparse", optional
         Relative prior probabilities of splitting on each column, >= 0; equal by default. Random
-        ones, ``pm.Dirichlet("weights", np.full(p, 1 / p))`` say, are sampled beside the forest.
+        ones are sampled beside the forest: ``pm.Dirichlet("w", np.full(p, a / p))``, a being a
+        positive number or a random variable, says that only a few columns matter, and is drawn
+        outright. "sparse" adds such weights to the model, as ``<name>_split_weights``, with
+        ``<name>_evenness``, a / (a + p), between 0 for few columns and 1 for all alike, and its
+        prior Beta(1/2, 1) [3]_.
     num_cutpoints : int, optional
         About how many cuts each column offers in each node; ``max(floor(sqrt(n)), 100)`` by default
         [2]_.
@@ -125,6 +130,8 @@ class XBARTForest(pm.Distribution):
        regression trees. The Annals of Applied Statistics 4, 266-298.
     .. [2] He, J. & Hahn, P. R. (2023). Stochastic tree ensembles for regularized nonlinear
        regression. Journal of the American Statistical Association 118, 551-570.
+    .. [3] Linero, A. R. (2018). Bayesian regression trees for high-dimensional prediction and
+       variable selection. Journal of the American Statistical Association 113, 626-636.
 
     Examples
     --------
@@ -169,6 +176,9 @@ class XBARTForest(pm.Distribution):
         """Add a forest to the model on the context stack; see the class."""
         _refuse_meaningless(kwargs)
         _check_dims(dims, X)
+        if isinstance(split_weights, str) and split_weights == SPARSE:
+            columns, _ = describe_covariates(X)
+            split_weights = sparse_split_weights(name, covariates(X)[1].shape[1], columns)
         rv: TensorVariable = super().__new__(
             cls,
             name,

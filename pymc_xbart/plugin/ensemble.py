@@ -29,6 +29,7 @@ from pymc_xbart.kernels import (
     Forest,
     Prior,
     SweepInfo,
+    column_choice,
     cut_values,
     draw_prior_forest,
     make_workspace,
@@ -198,7 +199,7 @@ class Ensemble:
             rng,
             is_corrected=correction.kind == "tree",
             num_regrown=correction.num_regrown(self.num_trees),
-            choice=self._choice(correction),
+            choice=self._choice(correction, prior),
         )
         if correction.kind == "tree":
             forest = redraw_leaves(
@@ -215,7 +216,7 @@ class Ensemble:
         correction: Correction,
     ) -> tuple[EnsembleState, SweepReport]:
         """Replace the trees once, whatever the log-likelihood."""
-        choice = self._choice(correction)
+        choice = self._choice(correction, prior)
         sampler = TreeSampler(likelihood, self.design, prior, choice, self._work, rng)
         f = self.values(state)
         if correction.kind == "sweep":
@@ -228,8 +229,11 @@ class Ensemble:
             )
         return EnsembleState(forest, leaf_of_row), _report(info)
 
-    def _choice(self, correction: Correction) -> ColumnChoice:
-        return choose_for_trees(correction.mtry, self.views, self.prior)
+    def _choice(self, correction: Correction, prior: Prior) -> ColumnChoice:
+        if correction.kind == "sweep":  # the way back would need the columns of the way there
+            return column_choice(self.views.column.size)
+        num_considered = correction.num_considered(self.views.is_categorical.size)
+        return choose_for_trees(num_considered, self.views, prior)
 
 
 def _report(info: SweepInfo) -> SweepReport:

@@ -126,10 +126,11 @@ def _split_statistics(splits: list[Splits], num_columns: int) -> list[NDArray[An
     counts, availability = zip(*splits, strict=True)
     # One more row, so that there always is one; it occurs in no forest.
     rows = np.concatenate([*availability, np.ones((1, num_columns))])
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    number: dict[bytes, int] = {}  # sorting rows, as np.unique does, takes a hundred times longer
+    which = np.array([number.setdefault(row.tobytes(), len(number)) for row in rows])
+    first = np.unique(which, return_index=True)[1]
     ends = np.cumsum([0, *map(len, availability)])
     occurrences = [
-        np.bincount(which.ravel()[first:last], minlength=len(distinct))
-        for first, last in pairwise(ends)
+        np.bincount(which[start:stop], minlength=first.size) for start, stop in pairwise(ends)
     ]
-    return [np.array(counts), distinct, np.array(occurrences)]
+    return [np.array(counts), rows[first], np.array(occurrences)]

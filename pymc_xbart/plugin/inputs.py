@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_xbart.forest.calibration import calibrate, read_response
 from pymc_xbart.forest.covariates import choose_columns, read_covariates
 from pymc_xbart.forest.prior import check_mu, check_sigma, check_split_weights
+from pymc_xbart.plugin.dirichlet import mark_split_weights
 from pymc_xbart.plugin.statistics import with_leaves, with_splits
 from pymc_xbart.plugin.storage import names_of_data
 
@@ -131,9 +132,16 @@ def location_and_scale(
 
 def column_weights(split_weights: Any, num_columns: int, batch: tuple[int, ...]) -> TensorVariable:
     """Split weights as a tensor; equal ones for None. Random ones carry what trees say of them."""
+    if isinstance(split_weights, str):
+        msg = (
+            f"split_weights is {split_weights!r}, but must be one weight for each column of X, or "
+            "'sparse' where a forest is added to a model, which takes two more variables."
+        )
+        raise ValueError(msg)
     if is_random(split_weights):
         # What a draw of them is like, for its length.
         check_split_weights(evaluate(split_weights, "split_weights"), num_columns)
+        mark_split_weights(split_weights)
         return with_splits(pt.as_tensor_variable(split_weights), batch, num_columns)
 
     def check(weights: Any) -> NDArray[np.float64]:

@@ -1,11 +1,13 @@
-"""Let `pm.sample` find the step method (floor 2)."""
+"""Let `pm.sample` find the step methods (floor 2)."""
 
 from pymc.step_methods import STEP_METHODS
 
+from pymc_xbart.plugin.split_weights import SplitWeightsStep
 from pymc_xbart.plugin.step import XBARTStep
 
 
 def register() -> None:
-    """Add `XBARTStep` to the step methods that PyMC chooses from. Safe to call twice."""
-    if XBARTStep not in STEP_METHODS:
-        STEP_METHODS.append(XBARTStep)
+    """Add ours to the step methods that PyMC chooses from. Safe to call twice."""
+    for method in (XBARTStep, SplitWeightsStep):
+        if method not in STEP_METHODS:
+            STEP_METHODS.append(method)

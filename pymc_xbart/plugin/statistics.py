@@ -119,10 +119,21 @@ def _shared(name: str, *shape: int) -> TensorSharedVariable:
 
 def statistics_of(parameter: Variable) -> list[TensorSharedVariable]:
     """Shared statistics that a hyperparameter carries; none if it is not random."""
+    carrier = _carrier(parameter)
+    return [] if carrier is None else cast(list[TensorSharedVariable], carrier.inputs[1:])
+
+
+def parameter_behind(parameter: Variable) -> Variable | None:
+    """A hyperparameter as the user gave it to a forest; None if it is not random."""
+    carrier = _carrier(parameter)
+    return None if carrier is None else carrier.inputs[0]
+
+
+def _carrier(parameter: Variable) -> Apply | None:
     for variable in ancestors([parameter]):
         if variable.owner is not None and isinstance(variable.owner.op, WithTrees):
-            return list(variable.owner.inputs[1:])
-    return []
+            return cast(Apply, variable.owner)
+    return None
 
 
 def leaf_logp(sigma: TensorVariable) -> TensorVariable | None:

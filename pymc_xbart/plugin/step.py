@@ -74,8 +74,9 @@ class XBARTStep(BlockedStep):
         Of "sweep": whether the way back visits trees in the same order, or in the opposite one of
         an order that is drawn.
     mtry : int, optional
-        Of "tree" and "none": about how many columns are considered for a tree, beside those that it
-        splits on already; all of them by default. Exactness is not touched by it.
+        Of "tree" and "none": at most about how many columns are considered for a tree, beside those
+        that it splits on already; by default a third of the columns, at least 3 and at most 30.
+        Half of them are drawn by the split weights, half evenly. Exactness is not touched by it.
     regrow : float, default 0.2
         Of "tree": share of the trees, drawn anew for each sweep and at least five, that are grown
         from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a

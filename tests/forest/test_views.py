@@ -96,13 +96,22 @@ def test_subsets_of_columns_are_counted_in_views(rng):
 def test_a_tree_considers_some_of_the_orders(rng):
     views = find_views(*mixed(rng))
     prior = Prior(0.95, 0.5, 1.0, np.full(16, 1 / 16), 100, 1, 2**31 - 1)
-    choice = choose_for_trees(None, views, prior)
+    choice = choose_for_trees(4, views, prior)
     assert choice.is_per_tree
     np.testing.assert_allclose(choice.share, [1, 1, 1, *[CONSIDERED / 12] * 12, 1])
-    np.testing.assert_allclose(choose_for_trees(2, views, prior).share, choice.share / 2)
-    assert choose_for_trees(None, views, prior._replace(cut_prior=CUTS)).is_complete
+    assert choose_for_trees(4, views, prior._replace(cut_prior=CUTS)).is_complete
     plain = find_views(np.ones((2, 16)))
-    assert not choose_for_trees(None, plain, prior).is_per_tree
+    assert not choose_for_trees(16, plain, prior).is_per_tree
+
+
+def test_a_tree_considers_half_of_its_columns_by_weight(rng):
+    views = find_views(*mixed(rng))
+    weights = np.array([0.0, 0.1, 0.9, 0.0])
+    prior = Prior(0.95, 0.5, 1.0, share_weights(weights, views), 100, 1, 2**31 - 1)
+    everything = choose_for_trees(4, views, prior).share
+    by_column = np.array([0.25, 0.35, 1.0, 0.25])
+    share = choose_for_trees(2, views, prior).share
+    np.testing.assert_allclose(share, everything * by_column[views.column])
 
 
 @pytest.fixture

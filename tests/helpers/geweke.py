@@ -20,10 +20,11 @@ import numpy as np
 from pymc.pytensorf import compile as compile_pytensor
 from pymc.pytensorf import find_rng_nodes, reseed_rngs
 from pymc.sampling.mcmc import assign_step_methods, instantiate_steppers
-from pymc.step_methods import CompoundStep
+from pymc.step_methods import NUTS, CompoundStep
 from scipy import stats
 
 from pymc_xbart.kernels import Forest
+from pymc_xbart.plugin.step import XBARTStep
 from pymc_xbart.plugin.target import is_forest
 from tests.helpers import law
 
@@ -58,7 +59,8 @@ class Simulator:
             self.steps = instantiate_steppers(
                 model, [], selected, step_kwargs={"xbart": {"store_trees": False} | options}
             )
-        self.nuts, self.xbart = self.steps
+        [self.nuts] = [step for step in self.steps if isinstance(step, NUTS)]
+        [self.xbart] = [step for step in self.steps if isinstance(step, XBARTStep)]
         self.targets = {target.name: target for target in self.xbart._targets}
         self._compile()
         self._tune(rng)

@@ -50,10 +50,11 @@ def grouped_model():
 
 
 def causal_model():
-    """Two forests, one of them an effect; half-Cauchy scale, sparse random split weights."""
+    """Two forests, one of them an effect; half-Cauchy scale, split weights of random sparsity."""
     with pm.Model() as model:
         scale = pm.HalfNormal("scale", 1.0)
-        weights = pm.Dirichlet("weights", np.full(2, 0.5))
+        concentration = pm.Gamma("concentration", 2.0, 4.0)
+        weights = pm.Dirichlet("weights", concentration * np.ones(2))
         mu = XBARTForest("mu", WITH_BINARY, sigma=scale, split_weights=weights, num_trees=2)
         effect_scale = pm.HalfCauchy("effect_scale", 1.0)
         tau = XBARTForest("tau", X, sigma=effect_scale, num_trees=2, alpha=ALPHA, beta=BETA)
@@ -81,12 +82,14 @@ def grouped_failures(replicas, rng):
 
 def causal_failures(replicas, rng):
     """What does not follow the prior of `causal_model`."""
-    scale, weights, effect_scale, noise = (
-        geweke.column_of(replicas, name) for name in ("scale", "weights", "effect_scale", "noise")
+    scale, concentration, weights, effect_scale, noise = (
+        geweke.column_of(replicas, name)
+        for name in ("scale", "concentration", "weights", "effect_scale", "noise")
     )
     uniforms = {
         "scale": stats.halfnorm.cdf(scale),
-        "weights": stats.beta(0.5, 0.5).cdf(weights[:, 0]),
+        "concentration": stats.gamma(2.0, scale=1 / 4.0).cdf(concentration),
+        "weights": stats.beta(concentration, concentration).cdf(weights[:, 0]),
         "effect_scale": stats.halfcauchy.cdf(effect_scale),
         "noise": stats.halfnorm.cdf(noise / 0.5),
     }
@@ -251,7 +254,7 @@ def test_that_they_would_catch_wrong_steps(grouped, rng, monkeypatch, broken, se
 @pytest.mark.parametrize(
     ("broken", "seen", "count"),
     [
-        (statistics_are_those_of_tuning, {"scale", "effect_scale"}, FEW),
+        (statistics_are_those_of_tuning, {"weights", "effect_scale"}, FEW),
         (squares_doubled, {"squares of mu", "squares of tau"}, FEW),
         (columns_always_available, {"weights"}, FEW),
         (effect_sees_the_other_forest_of_before, {"squares of errors"}, 2 * FEW),
