@@ -1,0 +1,97 @@
+"""Panels side by side (floor 3): how many in a row, a common scale, one legend."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
+MAX_ACROSS = 5
+LEGEND_INCHES = 0.4
+
+
+class Panels:
+    """Axes to draw on, those given or new ones.
+
+    Attributes
+    ----------
+    axes : list of matplotlib.axes.Axes
+        One for each panel, row by row.
+    num_across : int
+    """
+
+    def __init__(self, count: int, axes: Any = None, figsize: Any = None, titles: int = 0) -> None:
+        self.is_new = axes is None
+        self.num_across = _across(count)
+        if axes is None:
+            self.axes = _make_axes(count, self.num_across, figsize)
+        else:
+            self.axes = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())[:count]
+        if len(self.axes) < count:
+            msg = f"axes holds {len(self.axes)} axes, but there are {count} panels to draw."
+            raise ValueError(msg)
+
+    def inches_wide(self, k: int) -> float:
+        """Width of a panel, about."""
+        ax = self.axes[k]
+        return float(ax.get_position().width * ax.figure.get_figwidth())
+
+    def share_y(self, which: Sequence[int], label: str) -> None:
+        """Give some panels one vertical scale, written at the first one of a row."""
+        if not which:
+            return
+        limits = np.array([self.axes[k].get_ylim() for k in which])
+        for k in which:
+            self.axes[k].set_ylim(limits[:, 0].min(), limits[:, 1].max())
+            has_neighbour = self.is_new and k % self.num_across > 0 and k - 1 in which
+            if has_neighbour:
+                self.axes[k].tick_params(labelleft=False)
+            else:
+                self.axes[k].set_ylabel(label)
+
+    def add_legend(self, which: Sequence[int]) -> None:
+        """One legend of all that is labelled in some panels, above them where there is room."""
+        handles: dict[str, Any] = {}
+        for k in which:
+            for handle, label in zip(*self.axes[k].get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        if not handles:
+            return
+        style: dict[str, Any] = {"fontsize": "small", "frameon": False}
+        if self.is_new:
+            width = self.axes[0].figure.get_figwidth()
+            longest = max(map(len, handles)) * 0.075 + 0.6
+            columns = max(1, min(len(handles), int(width / longest)))
+            self.axes[0].figure.legend(
+                handles.values(), list(handles), loc="outside upper right", ncols=columns, **style
+            )
+        else:
+            self.axes[which[0]].legend(handles.values(), list(handles), **style)
+
+    def as_array(self) -> NDArray[np.object_]:
+        """The axes as what is returned."""
+        array = np.empty(len(self.axes), dtype=object)
+        array[:] = self.axes
+        return array
+
+
+def _across(count: int) -> int:
+    return count if count <= 3 else min(MAX_ACROSS, math.ceil(math.sqrt(1.3 * count)))
+
+
+def _make_axes(count: int, num_across: int, figsize: Any) -> list[Axes]:
+    num_down = math.ceil(count / num_across)
+    size = (6.4, 4.4) if count == 1 else (INCHES_WIDE * num_across, INCHES_HIGH * num_down)
+    size = size[0], size[1] + LEGEND_INCHES
+    figure, grid = plt.subplots(
+        num_down, num_across, figsize=figsize or size, layout="constrained", squeeze=False
+    )
+    axes = list(grid.ravel())
+    for ax in axes[count:]:
+        ax.remove()
+    figure.get_layout_engine().set(hspace=0.02, wspace=0.02)
+    return axes[:count]
