@@ -72,16 +72,16 @@ def draw_series(
     probabilities : tuple of float
     """
     at = scale.place(points)
-    is_point = is_missing(points) | (scale.labels is not None)
+    is_point = is_missing(points) | (not scale.is_continuous)
+    # Beside each other, where they would hide each other.
+    room = 0.5 * (scale.step or scale.at_missing - scale.high)
     for k, draws in enumerate(series):
         several = len(series) > 1
-        # Beside each other, where they would hide each other.
-        unit = 1.0 if scale.labels is not None else scale.at_missing - scale.high
-        shift = unit * 0.5 * ((k + 0.5) / len(series) - 0.5) if several else 0.0
+        shift = room * ((k + 0.5) / len(series) - 0.5)
         name = names[k] if several else "mean"
         if not is_point.all():
             is_line = ~is_point
-            _draw_line(ax, at[is_line], draws[:, is_line], name, k, probabilities, several)
+            _draw_line(ax, at[is_line], draws[:, is_line], name, k, probabilities, len(series))
         if is_point.any():
             shown = name if is_point.all() else "_"
             draw_points(
@@ -97,7 +97,7 @@ def _draw_line(
     name: str,
     k: int,
     probabilities: tuple[float, ...],
-    several: bool,
+    num_series: int,
 ) -> None:
     # Rows at a cut go left: what holds at a value holds from the value before it on.
     has_steps = draws.shape[0] < MIN_SMOOTH
@@ -106,10 +106,10 @@ def _draw_line(
             x,
             *ends_of(draws, probability),
             color=colour_of(k),
-            alpha=0.15 if several else 0.22,
+            alpha=max(0.05, 0.22 / num_series),
             lw=0,
             step="pre" if has_steps else None,
-            label="_" if several else text_of_interval(probability),
+            label="_" if num_series > 1 else text_of_interval(probability),
         )
     ax.plot(
         x,
@@ -168,5 +168,7 @@ def finish_curves(ax: Axes, scale: Scale, inches: float) -> None:
     elif scale.has_missing:
         ax.axvline(0.5 * (scale.high + scale.at_missing), color="0.8", lw=0.8, ls=":")
         gap = scale.at_missing - scale.high
-        ax.set_xlim(scale.low - 0.4 * gap, scale.at_missing + 0.8 * gap)
+        ax.set_xlim(scale.low - 0.6 * gap, scale.at_missing + 0.8 * gap)
+    elif scale.few:
+        ax.set_xlim(scale.low - 0.6 * scale.step, scale.high + 0.6 * scale.step)
     ax.spines[["top", "right"]].set_visible(False)

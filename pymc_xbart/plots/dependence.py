@@ -12,12 +12,19 @@ from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_e
 from pymc_xbart.diagnostics.partial_dependence import partial_dependence
 from pymc_xbart.plots.curves import draw_rug, draw_series, finish_curves, read_probabilities
 from pymc_xbart.plots.intervals import PROBABILITIES, check_labels, shorten
-from pymc_xbart.plots.panels import Panels
+from pymc_xbart.plots.panels import INCHES_WIDE, Panels
 from pymc_xbart.plots.read import Column, Item, find_data, is_result, read_data, read_items
 from pymc_xbart.plots.scales import Scale, make_scale, text_of
 from pymc_xbart.plots.surfaces import draw_dots, draw_surface
 
 MAX_SERIES = 8  # categories that are told apart by curves; more are cells of colour
+PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
+INCHES_A_CATEGORY = 0.17
+LEGEND_BESIDE: dict[str, Any] = {
+    "loc": "upper left",
+    "bbox_to_anchor": (1.0, 1.0),
+    "frameon": False,
+}
 
 
 def plot_partial_dependence(
@@ -179,7 +186,7 @@ def _draw_items(
     check_labels(labels, [name for item in items for name in (item.name, *item.columns)])
     labels = labels or {}
     drawn = [panel for item in items for panel in _panels_of(item)]
-    panels = Panels(len(drawn), axes, figsize)
+    panels = Panels(len(drawn), axes, figsize, inches=panel_inches(items))
     for k, (ax, panel) in enumerate(zip(panels.axes, drawn, strict=True)):
         scales = [scale_of(panel.item, axis, data, labels) for axis in panel.axes]
         if len(scales) == 1:
@@ -193,9 +200,24 @@ def _draw_items(
         if len(drawn[k].item.columns) == 2:
             other = drawn[k].item.columns[1 - drawn[k].axes[0]]
             name = shorten(labels.get(other, other))
-            panels.axes[k].legend(title=name, fontsize="small", title_fontsize="small")
+            panels.axes[k].legend(
+                title=name, fontsize="small", title_fontsize="small", **LEGEND_BESIDE
+            )
     panels.add_legend([k for k in curves if len(drawn[k].item.columns) == 1])
     return panels.as_array()
+
+
+def panel_inches(items: list[Item]) -> float:
+    """Width that suits all panels."""
+    num_categories = [
+        points.size
+        for item in items
+        for points, is_categorical in zip(item.points, item.is_categorical, strict=True)
+        if is_categorical
+    ]
+    has_pairs = any(len(item.columns) == 2 for item in items)
+    width = max([INCHES_WIDE, *(INCHES_A_CATEGORY * size for size in num_categories)])
+    return max(PAIR_INCHES, width) if has_pairs else width
 
 
 def value_label(items: list[Item], labels: Mapping[str, str]) -> str:
@@ -251,7 +273,7 @@ def _draw_curves(
     draw_series(ax, scale, points, np.moveaxis(panel.draws, 1, 0), panel.names, probabilities)
     rows = find_data(data, scale.column)
     if rows is not None and scale.labels is None:
-        draw_rug(ax, rows.values / (86_400 if rows.is_date else 1))
+        draw_rug(ax, scale.place_known(rows.values))
     finish_curves(ax, scale, inches)
 
 
@@ -269,4 +291,4 @@ def _draw_cells(
     if rows[0] is not None and rows[1] is not None and not any(s.labels for s in scales):
         draw_dots(ax, pair, (rows[0], rows[1]))
     for axis, scale in zip((ax.xaxis, ax.yaxis), scales, strict=True):
-        scale.set_up(axis, 3.0)
+        scale.set_up(axis, 2.0)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
-MAX_ACROSS = 5
+MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
 LEGEND_INCHES = 0.4
 
 
@@ -24,11 +24,11 @@ class Panels:
     num_across : int
     """
 
-    def __init__(self, count: int, axes: Any = None, figsize: Any = None, titles: int = 0) -> None:
+    def __init__(self, count: int, axes: Any = None, figsize: Any = None, *, inches: float = INCHES_WIDE) -> None:
         self.is_new = axes is None
-        self.num_across = _across(count)
+        self.num_across = min(_across(count), max(1, int(MAX_WIDE / inches)))
         if axes is None:
-            self.axes = _make_axes(count, self.num_across, figsize)
+            self.axes = _make_axes(count, self.num_across, figsize, inches)
         else:
             self.axes = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())[:count]
         if len(self.axes) < count:
@@ -83,9 +83,9 @@ def _across(count: int) -> int:
     return count if count <= 3 else min(MAX_ACROSS, math.ceil(math.sqrt(1.3 * count)))
 
 
-def _make_axes(count: int, num_across: int, figsize: Any) -> list[Axes]:
+def _make_axes(count: int, num_across: int, figsize: Any, inches: float) -> list[Axes]:
     num_down = math.ceil(count / num_across)
-    size = (6.4, 4.4) if count == 1 else (INCHES_WIDE * num_across, INCHES_HIGH * num_down)
+    size = (max(6.4, inches), 4.4) if count == 1 else (inches * num_across, INCHES_HIGH * num_down)
     size = size[0], size[1] + LEGEND_INCHES
     figure, grid = plt.subplots(
         num_down, num_across, figsize=figsize or size, layout="constrained", squeeze=False

@@ -14,9 +14,11 @@ from pymc_xbart.plots.read import Column, is_missing
 
 SECONDS_A_DAY = 86_400  # matplotlib counts dates in days since 1970
 GAP = 0.15  # of the range, from the last number to the point of missing values
-MAX_LABEL = 14  # characters of a category
+MAX_FEW = 6  # numbers that are shown as single ones, not as a curve
+MAX_LABEL = 18  # characters of a category
 NAME_WIDTH = 24  # characters of a column's name on a line
 INCHES_A_CHARACTER = 0.08
+MISSING_INCHES = 0.5  # half of the word "missing", and half of a number beside it
 
 
 class Scale(NamedTuple):
@@ -29,11 +31,24 @@ class Scale(NamedTuple):
     high: float  # of what is not missing
     is_date: bool
     has_missing: bool
+    few: tuple[float, ...] = ()  # positions of numbers that are so few as to be shown one by one
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether there is something between its points."""
+        return self.labels is None and not self.few
 
     @property
     def at_missing(self) -> float:
         """Where missing values are, set apart on the far side."""
-        return self.high + (1.3 if self.labels else GAP * (self.high - self.low or 1.0))
+        return self.high + (1.3 if self.labels else self.step or GAP * (self.high - self.low or 1))
+
+    @property
+    def step(self) -> float:
+        """Least distance of points that are shown one by one, 0 if there is something between."""
+        if self.labels is not None or len(self.few) == 1:
+            return 1.0
+        return float(np.diff(self.few).min()) if self.few else 0.0
 
     def place(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Positions of the points of a grid."""
@@ -43,23 +58,27 @@ class Scale(NamedTuple):
         if self.labels is not None:
             at[~missing] = [self.labels.index(text_of(label)) for label in known]
         else:
-            at[~missing] = known / (SECONDS_A_DAY if self.is_date else 1)
+            at[~missing] = self.place_known(known)
         return at
 
+    def place_known(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Positions of numbers, missing ones left as NaN."""
+        return values / (SECONDS_A_DAY if self.is_date else 1)
+
     def place_data(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Positions of numbers of X, missing ones where they have a place, else left out as NaN."""
-        at = values / (SECONDS_A_DAY if self.is_date else 1)
+        """Positions of numbers, missing ones at their own if there is one."""
+        at = self.place_known(values)
         return np.where(np.isnan(at) & self.has_missing, self.at_missing, at)
 
     def edges(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Edges of cells around the points, with an empty one before that of missing values."""
         known = self.place(points[~is_missing(points)])
         middle = 0.5 * (known[1:] + known[:-1])
-        width = 1.0 if self.labels or self.high == self.low else 0.0
-        edges = np.concatenate([[self.low - 0.5 * width], middle, [self.high + 0.5 * width]])
+        half = 0.5 * self.step
+        edges = np.concatenate([[self.low - half], middle, [self.high + half]])
         if not self.has_missing:
             return edges
-        half = 0.5 if self.labels else 0.35 * (self.at_missing - self.high)
+        half = 0.35 * (self.at_missing - self.high)
         return np.append(edges, [self.at_missing - half, self.at_missing + half])
 
     def set_up(self, axis: Axis, inches: float) -> None:
@@ -70,13 +89,15 @@ class Scale(NamedTuple):
             at = [*range(len(self.labels)), *([self.at_missing] if self.has_missing else [])]
             _set_categories(axis, at, [shorten(name, MAX_LABEL) for name in names], inches)
             return
-        locator: Locator = MaxNLocator(max(2, min(8, int(inches / 0.6))))
+        locator: Locator = MaxNLocator(max(2, min(8, int(inches / 0.6))), steps=[1, 2, 2.5, 5, 10])
         if self.is_date:
             locator = mdates.AutoDateLocator(maxticks=max(3, int(inches / 0.6)))
             axis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+        if self.few and len(self.few) * 0.45 < inches:
+            locator = FixedLocator(self.few)
         axis.set_major_locator(locator)
         if self.has_missing:
-            _set_missing(axis, self, locator)
+            _set_missing(axis, self, locator, inches)
 
 
 def _set_categories(axis: Axis, at: list[float], names: list[str], inches: float) -> None:
@@ -90,16 +111,17 @@ def _set_categories(axis: Axis, at: list[float], names: list[str], inches: float
             label.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
-def _set_missing(axis: Axis, scale: Scale, locator: Locator) -> None:
+def _set_missing(axis: Axis, scale: Scale, locator: Locator, inches: float) -> None:
     """Ticks of numbers end where they do; missing values have one of their own."""
     if scale.is_date:
         ends = mdates.num2date([scale.low, scale.high])
         ticks = np.asarray(locator.tick_values(*ends))
     else:
         ticks = np.asarray(locator.tick_values(scale.low, scale.high))
-    step = 0.01 * (scale.high - scale.low)
     # The last number makes room for the word beside it.
-    is_inside = (ticks >= scale.low - step) & (ticks <= scale.high - GAP * (scale.high - scale.low))
+    room = 0.0 if axis.axis_name == "y" else MISSING_INCHES / inches
+    last = min(scale.high, scale.at_missing - room * (scale.at_missing - scale.low))
+    is_inside = (ticks >= scale.low) & (ticks <= last)
     axis.set_major_locator(FixedLocator(ticks[is_inside]))
     axis.set_minor_locator(FixedLocator([scale.at_missing]))
     axis.set_minor_formatter(FixedFormatter(["missing"]))
@@ -123,4 +145,5 @@ def make_scale(
         return Scale(column, name, labels, 0.0, known.size - 1.0, False, bool(missing.any()))
     x = known / (SECONDS_A_DAY if is_date else 1)
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    return Scale(column, name, None, low, high, is_date, bool(missing.any()))
+    few = tuple(x.tolist()) if x.size <= MAX_FEW else ()
+    return Scale(column, name, None, low, high, is_date, bool(missing.any()), few)
