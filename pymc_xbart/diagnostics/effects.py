@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.grid import MISSING
 from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.predict import predict
-from pymc_xbart.forest.prior import whole_number
+from pymc_xbart.forest.prior import real_number, whole_number
 from pymc_xbart.forest.tables import as_numbers
 
 ALL = "all"  # name of the group that holds every row
@@ -66,8 +66,9 @@ def treatment_effects(
 
     Notes
     -----
-    Intervals of averages are about the rows that are given. Those of a population from which the
-    rows come are wider; for these, average with weights drawn by a Bayesian bootstrap.
+    Intervals of averages are about the rows that are given. Those about a population that the rows
+    come from are wider: for these, weight the rows of ``conditional`` by a Bayesian bootstrap,
+    which draws Dirichlet weights for each draw.
 
     References
     ----------
@@ -132,7 +133,7 @@ def _find_forest(idata: Any, X: Any, var_name: str | None, draws: int | None) ->
 
 def _scaled(tau: xr.DataArray, scale: float | xr.DataArray) -> xr.DataArray:
     if not isinstance(scale, xr.DataArray):
-        scale = float(as_numbers(scale, "scale"))
+        return tau * real_number(scale, "scale")
     scaled: xr.DataArray = tau * scale
     if dict(scaled.sizes) != dict(tau.sizes):
         msg = (

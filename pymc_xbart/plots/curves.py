@@ -85,7 +85,12 @@ def draw_series(
         if is_point.any():
             shown = name if is_point.all() else "_"
             draw_points(
-                ax, at[is_point] + shift, draws[:, is_point], shown, k, probabilities,
+                ax,
+                at[is_point] + shift,
+                draws[:, is_point],
+                shown,
+                k,
+                probabilities,
                 name_intervals=is_point.all() and not several,
             )
 
@@ -138,9 +143,7 @@ def draw_points(
     for probability, width in zip(probabilities[::-1], widths, strict=True):
         label = text_of_interval(probability) if name_intervals else "_"
         ax.vlines(x, *ends_of(draws, probability), color=colour_of(k), lw=width, label=label)
-    ax.plot(
-        x, draws.mean(axis=0), "o", ms=5, mfc="white", mec=colour_of(k), mew=1.4, label=name
-    )
+    ax.plot(x, draws.mean(axis=0), "o", ms=5, mfc="white", mec=colour_of(k), mew=1.4, label=name)
 
 
 def text_of_interval(probability: float) -> str:
@@ -155,8 +158,17 @@ def draw_rug(ax: Axes, x: NDArray[np.float64]) -> None:
         x = x[np.linspace(0, x.size - 1, MAX_TICKS).round().astype(int)]
     transform = ax.get_xaxis_transform()
     ax.plot(
-        x, np.full(x.size, 0.015), "|", color=GREY, ms=5, mew=0.6, alpha=0.6, label="_rug",
-        transform=transform, scaley=False, zorder=0.5,
+        x,
+        np.full(x.size, 0.015),
+        "|",
+        color=GREY,
+        ms=5,
+        mew=0.6,
+        alpha=0.6,
+        label="_rug",
+        transform=transform,
+        scaley=False,
+        zorder=0.5,
     )
 
 

@@ -226,9 +226,7 @@ def value_label(items: list[Item], labels: Mapping[str, str]) -> str:
     return labels.get(first.name, first.long_name)
 
 
-def scale_of(
-    item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]
-) -> Scale:
+def scale_of(item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]) -> Scale:
     """Axis of one column of an item."""
     column = item.columns[axis]
     return make_scale(
@@ -255,7 +253,9 @@ def _panels_of(item: Item) -> list[_Panel]:
         values = draws[:, k]
         if sizes[other] <= MAX_SERIES:
             names = [shorten(text_of(point), 20) for point in item.points[other]]
-            panels.append(_Panel(item, np.moveaxis(values, 1 + other, 1), [1 - other], names, forest))
+            panels.append(
+                _Panel(item, np.moveaxis(values, 1 + other, 1), [1 - other], names, forest)
+            )
         else:
             panels.append(_Panel(item, values, [0, 1], [], forest))
     return panels

@@ -99,4 +99,6 @@ def _draw_rows(ax: Axes, scale: Scale, item: Item, draws: NDArray[np.float64]) -
     ):
         lines = ax.plot(at[~missing], curves[:, ~missing].T, drawstyle=style, **look)
         lines[0].set_label(name)
-        ax.plot(at[is_dot], curves[:, is_dot].T, ".", **(look | {"lw": 0, "ms": 4 * look["lw"] ** 0.5}))
+        ax.plot(
+            at[is_dot], curves[:, is_dot].T, ".", **(look | {"lw": 0, "ms": 4 * look["lw"] ** 0.5})
+        )

@@ -1,6 +1,7 @@
 """Panels side by side (floor 3): how many in a row, a common scale, one legend."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
 MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
 LEGEND_INCHES = 0.4
+LABEL_WIDTH = 26  # characters of a vertical label on a line
 
 
 class Panels:
@@ -24,7 +26,9 @@ class Panels:
     num_across : int
     """
 
-    def __init__(self, count: int, axes: Any = None, figsize: Any = None, *, inches: float = INCHES_WIDE) -> None:
+    def __init__(
+        self, count: int, axes: Any = None, figsize: Any = None, *, inches: float = INCHES_WIDE
+    ) -> None:
         self.is_new = axes is None
         self.num_across = min(_across(count), max(1, int(MAX_WIDE / inches)))
         if axes is None:
@@ -51,7 +55,7 @@ class Panels:
             if has_neighbour:
                 self.axes[k].tick_params(labelleft=False)
             else:
-                self.axes[k].set_ylabel(label)
+                self.axes[k].set_ylabel(textwrap.fill(label, LABEL_WIDTH))
 
     def add_legend(self, which: Sequence[int]) -> None:
         """One legend of all that is labelled in some panels, above them where there is room."""

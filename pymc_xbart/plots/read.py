@@ -92,9 +92,7 @@ def _names_of_forests(variable: xr.DataArray, dims: list[Any]) -> list[str]:
     labels = [variable[dim].values for dim in dims]
     places = np.ndindex(*(label.size for label in labels))
     return [
-        ", ".join(
-            f"{dim} {label[k]}" for dim, label, k in zip(dims, labels, place, strict=True)
-        )
+        ", ".join(f"{dim} {label[k]}" for dim, label, k in zip(dims, labels, place, strict=True))
         for place in places
     ]
 
@@ -105,6 +103,7 @@ class Column(NamedTuple):
     values: NDArray[np.float64]  # (n,), categories by their numbers
     labels: list[str] | None
     is_date: bool
+    is_categorical: bool
 
 
 def read_data(X: Any, idata: Any = None, var_name: str | None = None) -> dict[str, Column]:
@@ -120,14 +119,20 @@ def read_data(X: Any, idata: Any = None, var_name: str | None = None) -> dict[st
         return {}
     labels: Labels | None
     if idata is None:
-        matrix, names, labels, _ = read_covariates(X, min_rows=1)
+        matrix, names, labels, categorical = read_covariates(X, min_rows=1)
+        is_categorical = np.isin(np.arange(matrix.shape[1]), categorical)
     else:
-        matrix, _, names, labels = read_new_rows(X, find_draws(idata, var_name, 1))
+        draws = find_draws(idata, var_name, 1)
+        matrix, _, names, labels = read_new_rows(X, draws)
+        is_categorical = draws.first.is_categorical
     names = names or [f"column_{v}" for v in range(matrix.shape[1])]
     labels = labels or [None] * len(names)
     dates = _date_columns(X)
     return {
-        name: Column(matrix[:, v], labels[v], name in dates) for v, name in enumerate(names)
+        name: Column(
+            matrix[:, v], labels[v], name in dates, bool(is_categorical[v]) or labels[v] is not None
+        )
+        for v, name in enumerate(names)
     }
 
 
