@@ -105,7 +105,7 @@ def treatment_effects(
     by_group = xr.DataArray(shares / totals, {"group": list(masks)}, ("group", row))
     data = {
         "conditional": conditional,
-        "average": conditional.dot(by_group, dim=row),
+        "average": conditional.dot(by_group, dim=[row]),
         "rows": ("group", [int(mask.sum()) for mask in masks.values()]),
     }
     return xr.Dataset(data, attrs={"forest": str(tau.name)})

@@ -10,7 +10,6 @@ from scipy.special import ndtri
 from pymc_xbart.forest.predict import predict
 from pymc_xbart.forest.tables import as_numbers
 
-MEAN = "y − posterior mean of {}"
 QUANTILE = "randomized quantile residual"
 
 
@@ -53,7 +52,7 @@ def residuals(
     if predictive is not None and predictive.dtype.kind in "iub":
         return _quantile_residuals(y, predictive, np.random.default_rng(random_seed)), QUANTILE
     if predictive is not None:
-        return y - predictive.mean(axis=0), MEAN.format("y")
+        return y - predictive.mean(axis=0), "y less its predictive mean"
     f = predict(idata, X, var_name, draws)
     over = [dim for dim in f.dims[:-1] if dim in ("chain", "draw", "sample")]
     mean = f.mean(over)
@@ -63,7 +62,7 @@ def residuals(
             "each row; for several forests, add predictive draws of y to idata."
         )
         raise ValueError(msg)
-    return y - mean.values, MEAN.format(f.name)
+    return y - mean.values, f"y less the posterior mean of {f.name}"
 
 
 def _predictive(idata: Any, y: NDArray[np.float64]) -> NDArray[Any] | None:

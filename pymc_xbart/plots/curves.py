@@ -91,7 +91,7 @@ def draw_series(
                 shown,
                 k,
                 probabilities,
-                name_intervals=is_point.all() and not several,
+                name_intervals=bool(is_point.all()) and not several,
             )
 
 
@@ -107,9 +107,11 @@ def _draw_line(
     # Rows at a cut go left: what holds at a value holds from the value before it on.
     has_steps = draws.shape[0] < MIN_SMOOTH
     for probability in probabilities[::-1]:
+        low, high = ends_of(draws, probability)
         ax.fill_between(
             x,
-            *ends_of(draws, probability),
+            low,
+            high,
             color=colour_of(k),
             alpha=max(0.05, 0.22 / num_series),
             lw=0,

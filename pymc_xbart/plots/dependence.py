@@ -1,10 +1,9 @@
 """`plot_partial_dependence` and `plot_ale`: f along its columns (floor 3)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
@@ -12,14 +11,12 @@ from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_e
 from pymc_xbart.diagnostics.partial_dependence import partial_dependence
 from pymc_xbart.plots.curves import draw_rug, draw_series, finish_curves, read_probabilities
 from pymc_xbart.plots.intervals import PROBABILITIES, check_labels, shorten
-from pymc_xbart.plots.panels import INCHES_WIDE, Panels
-from pymc_xbart.plots.read import Column, Item, find_data, is_result, read_data, read_items
-from pymc_xbart.plots.scales import Scale, make_scale, text_of
+from pymc_xbart.plots.panels import Panels, panel_inches, value_label
+from pymc_xbart.plots.read import Column, Item, compute, find_data, read_items
+from pymc_xbart.plots.scales import Scale, scale_of, text_of
 from pymc_xbart.plots.surfaces import draw_dots, draw_surface
 
 MAX_SERIES = 8  # categories that are told apart by curves; more are cells of colour
-PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
-INCHES_A_CATEGORY = 0.17
 LEGEND_BESIDE: dict[str, Any] = {
     "loc": "upper left",
     "bbox_to_anchor": (1.0, 1.0),
@@ -144,27 +141,6 @@ def plot_ale(
     return _draw_items(items, data, read_probabilities(probabilities), labels, figsize, axes)
 
 
-def compute(
-    diagnostic: Callable[..., xr.Dataset],
-    idata: Any,
-    X: Any,
-    columns: Any,
-    options: dict[str, Any],
-) -> tuple[xr.Dataset, dict[str, Column]]:
-    """Result of a diagnostic, unless it is one already, and the data beside it."""
-    if not is_result(idata):
-        result = diagnostic(idata, X, columns, **options)
-        return result, read_data(X, idata, options.get("var_name"))
-    if columns is not None or options:
-        names = [*(["columns"] if columns is not None else []), *options]
-        msg = (
-            f"{', '.join(names)}: only with what pm.sample returned. This is a result of "
-            f"{diagnostic.__name__}; tell that function instead."
-        )
-        raise TypeError(msg)
-    return idata, read_data(X)
-
-
 class _Panel(NamedTuple):
     """Curves, or cells if it has two scales."""
 
@@ -207,37 +183,6 @@ def _draw_items(
     return panels.as_array()
 
 
-def panel_inches(items: list[Item]) -> float:
-    """Width that suits all panels."""
-    num_categories = [
-        points.size
-        for item in items
-        for points, is_categorical in zip(item.points, item.is_categorical, strict=True)
-        if is_categorical
-    ]
-    has_pairs = any(len(item.columns) == 2 for item in items)
-    width = max([INCHES_WIDE, *(INCHES_A_CATEGORY * size for size in num_categories)])
-    return max(PAIR_INCHES, width) if has_pairs else width
-
-
-def value_label(items: list[Item], labels: Mapping[str, str]) -> str:
-    """What curves show."""
-    first = items[0]
-    return labels.get(first.name, first.long_name)
-
-
-def scale_of(item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]) -> Scale:
-    """Axis of one column of an item."""
-    column = item.columns[axis]
-    return make_scale(
-        column,
-        shorten(labels.get(column, column)),
-        item.points[axis],
-        find_data(data, column),
-        is_categorical=item.is_categorical[axis],
-    )
-
-
 def _panels_of(item: Item) -> list[_Panel]:
     """One for all forests of one column; one for each forest of two."""
     draws = item.draws[:, :, 0]
@@ -270,7 +215,7 @@ def _draw_curves(
     inches: float,
 ) -> None:
     points = panel.item.points[panel.axes[0]]
-    draw_series(ax, scale, points, np.moveaxis(panel.draws, 1, 0), panel.names, probabilities)
+    draw_series(ax, scale, points, list(np.moveaxis(panel.draws, 1, 0)), panel.names, probabilities)
     rows = find_data(data, scale.column)
     if rows is not None and scale.labels is None:
         draw_rug(ax, scale.place_known(rows.values))

@@ -21,7 +21,7 @@ from pymc_xbart.plots.curves import (
 )
 from pymc_xbart.plots.intervals import GREY, PROBABILITIES, check_labels
 from pymc_xbart.plots.panels import Panels
-from pymc_xbart.plots.read import DRAW_DIMS, Column, find_data, is_result, read_data
+from pymc_xbart.plots.read import DRAW_DIMS, Column, column_of, is_result, read_data
 from pymc_xbart.plots.scales import make_scale
 
 MAX_LINES = 80  # rows whose intervals are told apart as lines; more are a band
@@ -92,7 +92,7 @@ def plot_effects(
     panels = Panels(1 + has_groups + len(asked), axes, figsize, inches=INCHES_WIDE)
     _draw_sorted(panels.axes[0], conditional, average[:, 0], probabilities)
     if has_groups:
-        names = effects["group"].values
+        names = effects["group"].values.tolist()
         _draw_groups(panels.axes[1], names, average, probabilities, panels.inches_wide(1))
     for k, name in enumerate(asked, 1 + has_groups):
         column = _column_of(data, name, conditional.shape[1])
@@ -133,8 +133,8 @@ def _draws_of(effects: xr.DataArray) -> NDArray[np.float64]:
 
 
 def _column_of(data: Mapping[str, Column], name: str, num_rows: int) -> Column:
-    column = find_data(data, name)
-    if column is None or column.values.size != num_rows:
+    column = column_of(data, name)
+    if column.values.size != num_rows:
         msg = f"X has not as many rows as there are conditional effects, {num_rows}."
         raise ValueError(msg)
     return column
@@ -152,7 +152,9 @@ def _draw_sorted(
     rank = _spread(num_rows)
     draws = conditional[:, order[rank]]
     if rank.size <= MAX_LINES:
-        draw_points(ax, rank, draws, "one row", 0, probabilities, name_intervals=True)
+        draw_points(
+            ax, rank.astype(np.float64), draws, "one row", 0, probabilities, name_intervals=True
+        )
     else:
         for probability in probabilities[::-1]:
             ends = ends_of(draws, probability)

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.individual import individual_conditional_expectation
 from pymc_xbart.plots.curves import COLOURS, MIN_SMOOTH, draw_rug, finish_curves
-from pymc_xbart.plots.dependence import compute, panel_inches, scale_of, value_label
 from pymc_xbart.plots.intervals import GREY, check_labels
-from pymc_xbart.plots.panels import Panels
-from pymc_xbart.plots.read import Item, find_data, is_missing, read_items
-from pymc_xbart.plots.scales import Scale
+from pymc_xbart.plots.panels import Panels, panel_inches, value_label
+from pymc_xbart.plots.read import Item, compute, find_data, is_missing, read_items
+from pymc_xbart.plots.scales import Scale, scale_of
+
+MEAN = "mean of these rows"
 
 
 def plot_ice(
@@ -92,13 +93,23 @@ def _draw_rows(ax: Axes, scale: Scale, item: Item, draws: NDArray[np.float64]) -
     # Lines between categories only help the eye to follow a row.
     is_dot = missing | (not scale.is_continuous)
     style = "steps-pre" if scale.is_continuous and len(draws) < MIN_SMOOTH else "default"
-    names = "one row", "mean of these rows"
-    for curves, name, look in (
-        (f, names[0], {"color": GREY, "lw": 0.7, "alpha": alpha}),
-        (f.mean(axis=0, keepdims=True), names[1], {"color": COLOURS[0], "lw": 2.0}),
-    ):
-        lines = ax.plot(at[~missing], curves[:, ~missing].T, drawstyle=style, **look)
-        lines[0].set_label(name)
-        ax.plot(
-            at[is_dot], curves[:, is_dot].T, ".", **(look | {"lw": 0, "ms": 4 * look["lw"] ** 0.5})
-        )
+    look = {"color": GREY, "lw": 0.7, "ms": 3, "alpha": alpha}
+    _draw(ax, at, f, missing, is_dot, style, "one row", **look)
+    look = {"color": COLOURS[0], "lw": 2.0, "ms": 8}
+    _draw(ax, at, f.mean(axis=0, keepdims=True), missing, is_dot, style, MEAN, **look)
+
+
+def _draw(
+    ax: Axes,
+    at: NDArray[np.float64],
+    curves: NDArray[np.float64],
+    missing: NDArray[np.bool_],
+    is_dot: NDArray[np.bool_],
+    drawstyle: str,
+    name: str,
+    **look: Any,
+) -> None:
+    """Draw curves (rows, m) alike: a line through values, dots where these are single ones."""
+    lines = ax.plot(at[~missing], curves[:, ~missing].T, drawstyle=drawstyle, **look)
+    lines[0].set_label(name)
+    ax.plot(at[is_dot], curves[:, is_dot].T, marker=".", **look | {"lw": 0})

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,8 +10,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from pymc_xbart.plots.read import Item
+
 INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
 MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
+PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
+INCHES_A_CATEGORY = 0.17
 LEGEND_INCHES = 0.4
 LABEL_WIDTH = 26  # characters of a vertical label on a line
 
@@ -42,7 +46,7 @@ class Panels:
     def inches_wide(self, k: int) -> float:
         """Width of a panel, about."""
         ax = self.axes[k]
-        return float(ax.get_position().width * ax.figure.get_figwidth())
+        return float(ax.get_position().width * _width_of(ax))
 
     def share_y(self, which: Sequence[int], label: str) -> None:
         """Give some panels one vertical scale, written at the first one of a row."""
@@ -67,7 +71,7 @@ class Panels:
             return
         style: dict[str, Any] = {"fontsize": "small", "frameon": False}
         if self.is_new:
-            width = self.axes[0].figure.get_figwidth()
+            width = _width_of(self.axes[0])
             longest = max(map(len, handles)) * 0.075 + 0.6
             columns = max(1, min(len(handles), int(width / longest)))
             self.axes[0].figure.legend(
@@ -83,6 +87,12 @@ class Panels:
         return array
 
 
+def _width_of(ax: Axes) -> float:
+    """Inches of its whole figure."""
+    figure = ax.get_figure(root=True)
+    return 0.0 if figure is None else float(figure.get_figwidth())
+
+
 def _across(count: int) -> int:
     return count if count <= 3 else min(MAX_ACROSS, math.ceil(math.sqrt(1.3 * count)))
 
@@ -91,11 +101,29 @@ def _make_axes(count: int, num_across: int, figsize: Any, inches: float) -> list
     num_down = math.ceil(count / num_across)
     size = (max(6.4, inches), 4.4) if count == 1 else (inches * num_across, INCHES_HIGH * num_down)
     size = size[0], size[1] + LEGEND_INCHES
-    figure, grid = plt.subplots(
+    _, grid = plt.subplots(
         num_down, num_across, figsize=figsize or size, layout="constrained", squeeze=False
     )
     axes = list(grid.ravel())
     for ax in axes[count:]:
         ax.remove()
-    figure.get_layout_engine().set(hspace=0.02, wspace=0.02)
     return axes[:count]
+
+
+def panel_inches(items: list[Item]) -> float:
+    """Width that suits all panels."""
+    num_categories = [
+        points.size
+        for item in items
+        for points, is_categorical in zip(item.points, item.is_categorical, strict=True)
+        if is_categorical
+    ]
+    has_pairs = any(len(item.columns) == 2 for item in items)
+    width = max([INCHES_WIDE, *(INCHES_A_CATEGORY * size for size in num_categories)])
+    return max(PAIR_INCHES, width) if has_pairs else width
+
+
+def value_label(items: list[Item], labels: Mapping[str, str]) -> str:
+    """What curves show."""
+    first = items[0]
+    return labels.get(first.name, first.long_name)

@@ -1,6 +1,6 @@
 """What pictures of dependence are given (floor 3): results as arrays, and X beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -149,15 +149,18 @@ def _date_columns(X: Any) -> set[str]:
 
 
 def find_data(data: Mapping[str, Column], column: str) -> Column | None:
-    """Data of a column as a result calls it; None if there are no data at all.
+    """Data of a column as a result calls it; None if there are no data at all."""
+    return column_of(data, column) if data else None
+
+
+def column_of(data: Mapping[str, Column], column: str) -> Column:
+    """Data of a column.
 
     Raises
     ------
     ValueError
         If X has other columns.
     """
-    if not data:
-        return None
     name = column if column in data else column.removesuffix("_column")
     if name not in data:
         msg = f"X has no column {column!r}: its columns are {', '.join(map(repr, data))}."
@@ -170,3 +173,24 @@ def is_missing(points: NDArray[Any]) -> NDArray[np.bool_]:
     result: NDArray[np.bool_]
     result = np.isnan(points) if points.dtype.kind == "f" else points == MISSING
     return result
+
+
+def compute(
+    diagnostic: Callable[..., xr.Dataset],
+    idata: Any,
+    X: Any,
+    columns: Any,
+    options: dict[str, Any],
+) -> tuple[xr.Dataset, dict[str, Column]]:
+    """Result of a diagnostic, unless it is one already, and the data beside it."""
+    if not is_result(idata):
+        result = diagnostic(idata, X, columns, **options)
+        return result, read_data(X, idata, options.get("var_name"))
+    if columns is not None or options:
+        names = [*(["columns"] if columns is not None else []), *options]
+        msg = (
+            f"{', '.join(names)}: only with what pm.sample returned. This is a result of "
+            f"{diagnostic.__name__}; tell that function instead."
+        )
+        raise TypeError(msg)
+    return idata, read_data(X)

@@ -12,11 +12,10 @@ from pymc_xbart.diagnostics.residuals import residuals
 from pymc_xbart.plots.bins import Bins, bin_rows
 from pymc_xbart.plots.curves import COLOURS, finish_curves, text_of_interval
 from pymc_xbart.plots.intervals import GREY, check_labels
-from pymc_xbart.plots.panels import INCHES_WIDE, Panels
-from pymc_xbart.plots.read import find_data, read_data
+from pymc_xbart.plots.panels import INCHES_A_CATEGORY, INCHES_WIDE, Panels
+from pymc_xbart.plots.read import column_of, read_data
 
 MAX_DOTS = 1_000
-INCHES_A_CATEGORY = 0.17
 
 
 def plot_residuals(
@@ -95,7 +94,7 @@ def plot_residuals(
     check_labels(labels, list(data))
     labels = labels or {}
     left, name = residuals(idata, X, y, var_name=var_name, draws=draws, random_seed=random_seed)
-    bins = [bin_rows(each, find_data(data, each), labels.get(each, each)) for each in asked]
+    bins = [bin_rows(each, column_of(data, each), labels.get(each, each)) for each in asked]
     widest = max(len(each.scale.labels or ()) for each in bins)
     inches = max(INCHES_WIDE, INCHES_A_CATEGORY * widest)
     panels = Panels(len(bins), axes, figsize, inches=inches)

@@ -1,23 +1,26 @@
 """Where values of a column lie along an axis (floor 3): numbers, dates, categories, and none."""
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import matplotlib.dates as mdates
+import matplotlib.dates
 import numpy as np
-from matplotlib.axis import Axis
+from matplotlib.axis import Axis, XAxis
 from matplotlib.ticker import FixedFormatter, FixedLocator, Locator, MaxNLocator
 from numpy.typing import NDArray
 
 from pymc_xbart.plots.intervals import shorten
-from pymc_xbart.plots.read import Column, is_missing
+from pymc_xbart.plots.read import Column, Item, find_data, is_missing
 
+dates: Any = matplotlib.dates  # has no types
 SECONDS_A_DAY = 86_400  # matplotlib counts dates in days since 1970
 GAP = 0.15  # of the range, from the last number to the point of missing values
 MAX_FEW = 6  # numbers that are shown as single ones, not as a curve
 MAX_LABEL = 18  # characters of a category
 NAME_WIDTH = 24  # characters of a column's name on a line
 INCHES_A_CHARACTER = 0.08
+NUMBER_INCHES = 0.45
 MISSING_INCHES = 0.5  # half of the word "missing", and half of a number beside it
 
 
@@ -91,9 +94,10 @@ class Scale(NamedTuple):
             return
         locator: Locator = MaxNLocator(max(2, min(8, int(inches / 0.6))), steps=[1, 2, 2.5, 5, 10])
         if self.is_date:
-            locator = mdates.AutoDateLocator(maxticks=max(3, int(inches / 0.6)))
-            axis.set_major_formatter(mdates.ConciseDateFormatter(locator))
-        if self.few and len(self.few) * 0.45 < inches:
+            locator = dates.AutoDateLocator(maxticks=max(3, int(inches / 0.6)))
+            axis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        span = (self.at_missing if self.has_missing else self.high) - self.low + self.step
+        if self.few and inches * self.step > NUMBER_INCHES * span:
             locator = FixedLocator(self.few)
         axis.set_major_locator(locator)
         if self.has_missing:
@@ -106,7 +110,7 @@ def _set_categories(axis: Axis, at: list[float], names: list[str], inches: float
     size = min(9.0, 72 * inches / len(names) / 1.15)
     axis.set_tick_params(labelsize=size)
     longest = max(map(len, names), default=0)
-    if axis.axis_name == "x" and longest * len(names) * INCHES_A_CHARACTER > inches:
+    if isinstance(axis, XAxis) and longest * len(names) * INCHES_A_CHARACTER > inches:
         for label in axis.get_ticklabels():
             label.set(rotation=45, ha="right", rotation_mode="anchor")
 
@@ -114,15 +118,15 @@ def _set_categories(axis: Axis, at: list[float], names: list[str], inches: float
 def _set_missing(axis: Axis, scale: Scale, locator: Locator, inches: float) -> None:
     """Ticks of numbers end where they do; missing values have one of their own."""
     if scale.is_date:
-        ends = mdates.num2date([scale.low, scale.high])
+        ends = dates.num2date([scale.low, scale.high])
         ticks = np.asarray(locator.tick_values(*ends))
     else:
         ticks = np.asarray(locator.tick_values(scale.low, scale.high))
     # The last number makes room for the word beside it.
-    room = 0.0 if axis.axis_name == "y" else MISSING_INCHES / inches
+    room = MISSING_INCHES / inches if isinstance(axis, XAxis) else 0.0
     last = min(scale.high, scale.at_missing - room * (scale.at_missing - scale.low))
     is_inside = (ticks >= scale.low) & (ticks <= last)
-    axis.set_major_locator(FixedLocator(ticks[is_inside]))
+    axis.set_major_locator(FixedLocator(ticks[is_inside].tolist()))
     axis.set_minor_locator(FixedLocator([scale.at_missing]))
     axis.set_minor_formatter(FixedFormatter(["missing"]))
     axis.set_tick_params(which="minor", length=3.5)
@@ -147,3 +151,15 @@ def make_scale(
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
     few = tuple(x.tolist()) if x.size <= MAX_FEW else ()
     return Scale(column, name, None, low, high, is_date, bool(missing.any()), few)
+
+
+def scale_of(item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]) -> Scale:
+    """Axis of one column of an item."""
+    column = item.columns[axis]
+    return make_scale(
+        column,
+        shorten(labels.get(column, column)),
+        item.points[axis],
+        find_data(data, column),
+        is_categorical=item.is_categorical[axis],
+    )

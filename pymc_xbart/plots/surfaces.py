@@ -1,5 +1,7 @@
 """f over two columns, as cells of colour (floor 3)."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ MAX_DOTS = 500
 def draw_surface(
     ax: Axes,
     scales: tuple[Scale, Scale],
-    points: tuple[NDArray, NDArray],
+    points: tuple[NDArray[Any], NDArray[Any]],
     mean: NDArray[np.float64],
     label: str,
 ) -> None:
