@@ -50,7 +50,9 @@ def residuals(
     y = as_numbers(y, "y")
     predictive = _predictive(idata, y)
     if predictive is not None and predictive.dtype.kind in "iub":
-        return _quantile_residuals(y, predictive, np.random.default_rng(random_seed)), QUANTILE
+        # A stream of its own: X made by the same seed would go along with the random part.
+        (rng,) = np.random.default_rng(random_seed).spawn(1)
+        return _quantile_residuals(y, predictive, rng), QUANTILE
     if predictive is not None:
         return y - predictive.mean(axis=0), "y less its predictive mean"
     f = predict(idata, X, var_name, draws)

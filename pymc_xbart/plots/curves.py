@@ -145,7 +145,7 @@ def draw_points(
     for probability, width in zip(probabilities[::-1], widths, strict=True):
         label = text_of_interval(probability) if name_intervals else "_"
         ax.vlines(x, *ends_of(draws, probability), color=colour_of(k), lw=width, label=label)
-    ax.plot(x, draws.mean(axis=0), "o", ms=5, mfc="white", mec=colour_of(k), mew=1.4, label=name)
+    ax.plot(x, draws.mean(axis=0), "o", ms=4, mfc="white", mec=colour_of(k), mew=1.2, label=name)
 
 
 def text_of_interval(probability: float) -> str:

@@ -16,8 +16,9 @@ INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
 MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
 PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
 INCHES_A_CATEGORY = 0.17
+INCHES_A_CHARACTER, INCHES_A_HANDLE = 0.075, 0.6  # of a legend
 LEGEND_INCHES = 0.4
-LABEL_WIDTH = 26  # characters of a vertical label on a line
+LABEL_CHARACTERS = 13  # of a vertical label on a line, by inch
 
 
 class Panels:
@@ -46,7 +47,11 @@ class Panels:
     def inches_wide(self, k: int) -> float:
         """Width of a panel, about."""
         ax = self.axes[k]
-        return float(ax.get_position().width * _width_of(ax))
+        return float(ax.get_position().width * _size_of(ax)[0])
+
+    def _label_width(self, k: int) -> int:
+        ax = self.axes[k]
+        return max(24, int(ax.get_position().height * _size_of(ax)[1] * LABEL_CHARACTERS))
 
     def share_y(self, which: Sequence[int], label: str) -> None:
         """Give some panels one vertical scale, written at the first one of a row."""
@@ -59,26 +64,24 @@ class Panels:
             if has_neighbour:
                 self.axes[k].tick_params(labelleft=False)
             else:
-                self.axes[k].set_ylabel(textwrap.fill(label, LABEL_WIDTH))
+                self.axes[k].set_ylabel(textwrap.fill(label, self._label_width(k)))
 
     def add_legend(self, which: Sequence[int]) -> None:
-        """One legend of all that is labelled in some panels, above them where there is room."""
-        handles: dict[str, Any] = {}
+        """One legend above new panels; in those that were given, what no panel before has."""
+        style: dict[str, Any] = {"fontsize": "small"}
+        known: dict[str, Any] = {}
         for k in which:
-            for handle, label in zip(*self.axes[k].get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
-        if not handles:
-            return
-        style: dict[str, Any] = {"fontsize": "small", "frameon": False}
-        if self.is_new:
-            width = _width_of(self.axes[0])
-            longest = max(map(len, handles)) * 0.075 + 0.6
-            columns = max(1, min(len(handles), int(width / longest)))
-            self.axes[0].figure.legend(
-                handles.values(), list(handles), loc="outside upper right", ncols=columns, **style
-            )
-        else:
-            self.axes[which[0]].legend(handles.values(), list(handles), **style)
+            handles = dict(zip(*self.axes[k].get_legend_handles_labels()[::-1], strict=True))
+            new = {label: handles[label] for label in handles if label not in known}
+            known |= new
+            if new and not self.is_new:
+                self.axes[k].legend(new.values(), list(new), **style)
+        if known and self.is_new:
+            width = _size_of(self.axes[0])[0]
+            longest = max(map(len, known)) * INCHES_A_CHARACTER + INCHES_A_HANDLE
+            style |= {"loc": "outside upper right", "frameon": False}
+            columns = max(1, min(len(known), int(width / longest)))
+            self.axes[0].figure.legend(known.values(), list(known), ncols=columns, **style)
 
     def as_array(self) -> NDArray[np.object_]:
         """The axes as what is returned."""
@@ -87,10 +90,11 @@ class Panels:
         return array
 
 
-def _width_of(ax: Axes) -> float:
-    """Inches of its whole figure."""
+def _size_of(ax: Axes) -> tuple[float, float]:
+    """Inches of its whole figure, width and height."""
     figure = ax.get_figure(root=True)
-    return 0.0 if figure is None else float(figure.get_figwidth())
+    width, height = (0.0, 0.0) if figure is None else figure.get_size_inches()
+    return float(width), float(height)
 
 
 def _across(count: int) -> int:

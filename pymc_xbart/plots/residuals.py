@@ -116,4 +116,4 @@ def _draw(ax: Axes, bins: Bins, residuals: NDArray[np.float64], probability: flo
     half = ndtri(0.5 + 0.5 * probability) * error
     label = text_of_interval(probability)
     ax.vlines(bins.at, mean - half, mean + half, color=COLOURS[1], lw=1.6, label=label)
-    ax.plot(bins.at, mean, "o", ms=5, mfc="white", mec=COLOURS[1], mew=1.4, label="mean")
+    ax.plot(bins.at, mean, "o", ms=4, mfc="white", mec=COLOURS[1], mew=1.2, label="mean")

@@ -18,7 +18,7 @@ SECONDS_A_DAY = 86_400  # matplotlib counts dates in days since 1970
 GAP = 0.15  # of the range, from the last number to the point of missing values
 MAX_FEW = 6  # numbers that are shown as single ones, not as a curve
 MAX_LABEL = 18  # characters of a category
-NAME_WIDTH = 24  # characters of a column's name on a line
+NAME_CHARACTERS = 11  # of a column's name on a line, by inch
 INCHES_A_CHARACTER = 0.08
 NUMBER_INCHES = 0.45
 MISSING_INCHES = 0.5  # half of the word "missing", and half of a number beside it
@@ -86,7 +86,7 @@ class Scale(NamedTuple):
 
     def set_up(self, axis: Axis, inches: float) -> None:
         """Give an axis so many inches long its label and ticks."""
-        axis.set_label_text("\n".join(textwrap.wrap(self.name, NAME_WIDTH)))
+        axis.set_label_text(textwrap.fill(self.name, max(18, int(inches * NAME_CHARACTERS))))
         if self.labels is not None:
             names = [*self.labels, *(["missing"] if self.has_missing else [])]
             at = [*range(len(self.labels)), *([self.at_missing] if self.has_missing else [])]

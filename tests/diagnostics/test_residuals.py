@@ -63,6 +63,16 @@ def test_those_of_counts_are_standard_normal_if_the_model_holds(rate, is_right, 
     assert (kstest(left, norm.cdf).pvalue > 1e-6) == is_right
 
 
+def test_their_random_part_has_a_stream_of_its_own():
+    # Correlations of 3 000 independent pairs stay below 0.1 but for 4 in 1e8.
+    num_rows = 3_000
+    X = np.random.default_rng(1).uniform(size=(num_rows, 1))
+    run = draw_run(np.random.default_rng(2), X)
+    run = with_predictive(run, np.zeros((2, 500, num_rows), int))
+    left, _ = residuals(run, X, np.zeros(num_rows), random_seed=1)
+    assert abs(np.corrcoef(left, X[:, 0])[0, 1]) < 0.1
+
+
 def test_y_of_another_shape_is_refused(run, X):
     with pytest.raises(ValueError, match=r"y has the shape \(3,\)"):
         residuals(run, X, np.zeros(3))
