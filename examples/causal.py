@@ -50,7 +50,6 @@ COLUMNS = {
     "active": "inactivity (0 to 2)",
     "wt71": "weight in 1971 (kg)",
 }
-EFFECT_COLOUR, OTHER_COLOUR = "#1b6ca8", "#c8553d"
 
 
 class Study(NamedTuple):
@@ -64,11 +63,20 @@ class Study(NamedTuple):
 class Effects(NamedTuple):
     """Posterior draws of the effects."""
 
-    tau: xr.DataArray  # (chain, draw, person) conditional effects, in units of y
-    average: xr.DataArray  # (chain, draw) their mean over the people of the study
+    draws: xr.Dataset  # of conditional effects and their averages, in units of y
     propensity: np.ndarray  # (person,) posterior mean
     leaves: float  # of a tree of tau, on average
     idata: xr.DataTree  # with the log-likelihood of every person
+
+    @property
+    def tau(self) -> xr.DataArray:
+        """Conditional effects, (chain, draw, person)."""
+        return self.draws["conditional"]
+
+    @property
+    def average(self) -> xr.DataArray:
+        """Their mean over the people of the study, (chain, draw)."""
+        return self.draws["average"].sel(group="all", drop=True)
 
 
 def load_nhefs(rows: int | None, seed: int) -> Study:
@@ -127,10 +135,9 @@ def estimate_effects(study: Study, sampling: dict) -> Effects:
         names = ["tau", "mu_scale", "tau_scale", "noise"]  # mu itself is of no interest here
         idata = pm.sample(var_names=names, **sampling)
         pxb.compute_log_likelihood(idata, model=model, progressbar=False)
-    posterior = idata["posterior"].to_dataset()
-    tau = posterior["tau"]
+    draws = pxb.treatment_effects(idata, var_name="tau", groups={"treated": study.treated == 1})
     leaves = float(idata["sample_stats"]["tau_leaves"].mean())
-    return Effects(tau, tau.mean("person"), propensity, leaves, idata)
+    return Effects(draws, propensity, leaves, idata)
 
 
 def fit_linear(study: Study, sampling: dict) -> xr.DataTree:
@@ -182,6 +189,8 @@ def print_average(study: Study, effects: Effects) -> str:
     print(f"Estimated propensities to quit range from {low:.2f} to {high:.2f}.")
     print("\nEffect of quitting on weight, average over all (kg, 95 % interval)")
     print(f"  {'causal forest':24}{in_words(effects.average)}")
+    quitters = effects.draws["average"].sel(group="treated")
+    print(f"  {'  of those who quit':24}{in_words(quitters)}")
     for method, (mean, low, high) in PUBLISHED.items():
         print(f"  {'published, ' + method:24}{mean:6.1f}   ({low:.1f} to {high:.1f})")
     print(f"  {'difference of means':24}{naive:6.2f}   (unadjusted)")
@@ -260,57 +269,14 @@ def print_simulation(rows: int, replications: int, seed: int, sampling: dict) ->
     print(f"  conditional effects, correlation with the truth: {np.mean(correlations):.2f}")
 
 
-def plot_sorted(ax, effects: Effects) -> None:
-    """Draw the conditional effects in ascending order, and the average effect."""
-    mean, (low, high) = mean_and_interval(effects.tau)
-    order, rank = np.argsort(mean), np.arange(len(mean))
-    ax.fill_between(
-        rank, low[order], high[order], color=EFFECT_COLOUR, alpha=0.25, lw=0, label="95 % interval"
-    )
-    ax.plot(rank, mean[order], color=EFFECT_COLOUR, lw=2, label="conditional effect")
-    average, _ = mean_and_interval(effects.average)
-    ax.axhline(average, color=OTHER_COLOUR, ls="--", label="average effect")
-    ax.axhline(0, color="0.4", lw=0.8)
-    ax.set_xlabel(f"{len(mean)} people, sorted by their effect")
-    ax.set_ylabel("effect of quitting on weight (kg)")
-    ax.set_title("How much the effect varies")
-    ax.legend(loc="upper left", frameon=False)
-
-
-def plot_moderator(ax, study: Study, effects: Effects, name: str) -> None:
-    """Draw the effect averaged over groups of people with similar values of one column."""
-    column = study.X[name].to_numpy()
-    mean, _ = mean_and_interval(effects.tau)
-    # Few values are groups of their own; of many, tenths are.
-    values = np.unique(column)
-    edges = (
-        values if len(values) <= 10 else np.unique(np.quantile(column, np.linspace(0, 1, 11)[1:]))
-    )
-    group = np.searchsorted(edges, column)
-    members = [np.flatnonzero(group == g) for g in np.unique(group)]
-    average = xr.concat([effects.tau.isel(person=m).mean("person") for m in members], "group")
-    centre, (low, high) = mean_and_interval(average)
-    x = [column[m].mean() for m in members]
-    ax.plot(column, mean, ".", ms=3, color="0.7", label="one person", zorder=0)
-    ax.errorbar(
-        x,
-        centre,
-        [centre - low, high - centre],
-        fmt="o",
-        ms=5,
-        color=EFFECT_COLOUR,
-        label="group mean",
-    )
-    ax.set_xlabel(name)
-    ax.set_title("The column that tells effects apart best")
-    ax.legend(loc="upper left", frameon=False)
-
-
 def save_figure(study: Study, effects: Effects, moderator: str, title: str, path: Path) -> None:
     """Draw both panels and write them to `path`."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
-    plot_sorted(left, effects)
-    plot_moderator(right, study, effects, moderator)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
+    labels = {"tau": "effect of quitting on weight (kg)"}
+    overall = effects.draws.sel(group=["all"])
+    pxb.plot_effects(overall, study.X, moderator, probabilities=0.95, labels=labels, axes=axes)
+    axes[0].set_title("How much the effect varies")
+    axes[1].set_title("The column that tells effects apart best")
     figure.suptitle(title, fontweight="bold")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

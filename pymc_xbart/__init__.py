@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_effects
     from pymc_xbart.diagnostics.convergence import convergence_summary
+    from pymc_xbart.diagnostics.effects import treatment_effects
     from pymc_xbart.diagnostics.friedman_h import friedman_h
     from pymc_xbart.diagnostics.importance import variable_importance
     from pymc_xbart.diagnostics.inclusion import interaction_inclusion, variable_inclusion
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
     from pymc_xbart.forest.predict import predict
     from pymc_xbart.forest.regressor import XBARTRegressor
     from pymc_xbart.plots.convergence import plot_convergence
+    from pymc_xbart.plots.dependence import plot_ale, plot_partial_dependence
+    from pymc_xbart.plots.effects import plot_effects
     from pymc_xbart.plots.importance import plot_importance
     from pymc_xbart.plots.inclusion import plot_inclusion
+    from pymc_xbart.plots.individual import plot_ice
+    from pymc_xbart.plots.residuals import plot_residuals
     from pymc_xbart.plots.tree import plot_tree
     from pymc_xbart.plugin.distribution import XBARTForest
     from pymc_xbart.plugin.predictive import compute_log_likelihood, sample_posterior_predictive
@@ -45,12 +50,18 @@ MODULE_OF = {
     "interaction_inclusion": "pymc_xbart.diagnostics.inclusion",
     "partial_dependence": "pymc_xbart.diagnostics.partial_dependence",
     "permutation_importance": "pymc_xbart.diagnostics.permutation",
+    "plot_ale": "pymc_xbart.plots.dependence",
     "plot_convergence": "pymc_xbart.plots.convergence",
+    "plot_effects": "pymc_xbart.plots.effects",
+    "plot_ice": "pymc_xbart.plots.individual",
     "plot_importance": "pymc_xbart.plots.importance",
     "plot_inclusion": "pymc_xbart.plots.inclusion",
+    "plot_partial_dependence": "pymc_xbart.plots.dependence",
+    "plot_residuals": "pymc_xbart.plots.residuals",
     "plot_tree": "pymc_xbart.plots.tree",
     "predict": "pymc_xbart.forest.predict",
     "sample_posterior_predictive": "pymc_xbart.plugin.predictive",
+    "treatment_effects": "pymc_xbart.diagnostics.effects",
     "trees": "pymc_xbart.forest.inspection",
     "variable_importance": "pymc_xbart.diagnostics.importance",
     "variable_inclusion": "pymc_xbart.diagnostics.inclusion",
@@ -69,12 +80,18 @@ __all__ = [
     "interaction_inclusion",
     "partial_dependence",
     "permutation_importance",
+    "plot_ale",
     "plot_convergence",
+    "plot_effects",
+    "plot_ice",
     "plot_importance",
     "plot_inclusion",
+    "plot_partial_dependence",
+    "plot_residuals",
     "plot_tree",
     "predict",
     "sample_posterior_predictive",
+    "treatment_effects",
     "trees",
     "variable_importance",
     "variable_inclusion",

@@ -99,7 +99,8 @@ def accumulated_local_effects(
         _check_item(item, is_nominal, table)
     grids = [_without_missing(each) for each in make_grids(items, grid, table, found)]
     curves = [_curve(found, table, each) for each in grids]
-    return to_dataset(found, grids, curves, table, is_list=is_list)
+    attrs = {"long_name": f"local effect on {found.name}"}
+    return to_dataset(found, grids, curves, table, is_list=is_list, attrs=attrs)
 
 
 def _check_item(item: tuple[int, ...], is_nominal: NDArray[np.bool_], rows: NewRows) -> None:

@@ -186,9 +186,23 @@ def _dims(columns: Columns, rows: NewRows, draws: Draws) -> tuple[str, ...]:
 
 
 def to_dataset(
-    draws: Draws, grids: list[Grid], results: list[xr.DataArray], rows: NewRows, *, is_list: bool
+    draws: Draws,
+    grids: list[Grid],
+    results: list[xr.DataArray],
+    rows: NewRows,
+    *,
+    is_list: bool,
+    attrs: dict[str, Any],
 ) -> xr.Dataset:
-    """One variable named as the forest; for a list of columns, one for each, with their names."""
+    """One variable named as the forest; for a list of columns, one for each, with their names.
+
+    Its attributes tell a picture what it shows: `attrs`, and which dims are columns, and which of
+    these hold categories.
+    """
+    results = [
+        result.assign_attrs(attrs | _about(grid, rows, draws))
+        for result, grid in zip(results, grids, strict=True)
+    ]
     if not is_list:
         return results[0].to_dataset(name=draws.name)
     names = ["_".join([draws.name, *(name_of(v, rows) for v in grid.columns)]) for grid in grids]
@@ -197,3 +211,10 @@ def to_dataset(
         msg = f"columns asks twice for what is called {twice[0]!r}. Ask for one after the other."
         raise ValueError(msg)
     return xr.Dataset(dict(zip(names, results, strict=True)))
+
+
+def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, list[str]]:
+    pairs = zip(grid.columns, grid.dims, strict=True)
+    categories = [dim for v, dim in pairs if is_discrete(v, rows, draws)]
+    # Files can't hold an empty list.
+    return {"columns": list(grid.dims)} | ({"categories": categories} if categories else {})

@@ -11,6 +11,7 @@ from pymc_xbart.diagnostics.profiles import (
     bytes_a_draw,
     centre,
     choose_rows,
+    name_values,
     profiles,
     some_rows,
     transformed,
@@ -103,7 +104,8 @@ def individual_conditional_expectation(
         if transform is not None:
             f = transformed(transform, f, (found.dims[-1], *each.dims))
         curves.append(centre(f, each) if kind == "centred" else f)
-    return to_dataset(found, grids, curves, table, is_list=is_list)
+    attrs = {"long_name": name_values(found, transform, kind), "rows": found.dims[-1]}
+    return to_dataset(found, grids, curves, table, is_list=is_list, attrs=attrs)
 
 
 def _check_memory(draws: Draws, rows: NewRows, grid: Grid, max_memory: float) -> None:

@@ -19,6 +19,7 @@ from pymc_xbart.diagnostics.profiles import (
     bytes_a_draw,
     centre,
     choose_rows,
+    name_values,
     profiles,
     some_rows,
     transformed,
@@ -134,7 +135,8 @@ def partial_dependence(
         results = [_means_of(transform, found, table, each) for each in grids]
     if kind == "centred":
         results = [centre(*each) for each in zip(results, grids, strict=True)]
-    return to_dataset(found, grids, results, table, is_list=is_list)
+    attrs = {"long_name": name_values(found, transform, kind)}
+    return to_dataset(found, grids, results, table, is_list=is_list, attrs=attrs)
 
 
 def _means(draws: Draws, rows: NewRows, grids: list[Grid]) -> list[xr.DataArray]:

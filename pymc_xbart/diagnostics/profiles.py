@@ -86,3 +86,12 @@ def transformed(transform: Transform, f: xr.DataArray, needed: tuple[str, ...]) 
 def centre(result: xr.DataArray, grid: Grid) -> xr.DataArray:
     """Subtract the value at the first point of the grid."""
     return result - result.isel(dict.fromkeys(grid.dims, 0), drop=True)
+
+
+def name_values(draws: Draws, transform: Transform | None, kind: str) -> str:
+    """What a picture calls f, or a function of it."""
+    name = draws.name
+    if transform is not None:
+        function = getattr(transform, "__name__", "")
+        name = f"{function}({name})" if function.isidentifier() else f"function of {name}"
+    return f"change of {name} from the first point" if kind == "centred" else name

@@ -82,22 +82,27 @@ def shown_names(columns: xr.DataArray, labels: Mapping[Any, str] | None) -> list
         If `labels` names other columns.
     """
     known = columns.values.tolist()
+    check_labels(labels, known)
+    return [
+        shorten(labels[name] if labels and name in labels else _text_of(name)) for name in known
+    ]
+
+
+def check_labels(labels: Mapping[Any, str] | None, known: list[Any]) -> None:
+    """Refuse labels of what is not there."""
     unknown = [name for name in labels or {} if name not in known]
     if unknown:
         msg = f"labels names the column {unknown[0]!r}, but the columns are {known}."
         raise KeyError(msg)
-    return [
-        shorten(labels[name] if labels and name in labels else _text_of(name)) for name in known
-    ]
 
 
 def _text_of(name: Any) -> str:
     return name if isinstance(name, str) else f"column {name}"
 
 
-def shorten(name: str) -> str:
+def shorten(name: str, limit: int = MAX_NAME) -> str:
     """Keep both ends: names that begin alike often differ at the end."""
-    if len(name) <= MAX_NAME:
+    if len(name) <= limit:
         return name
-    end = MAX_NAME // 2 - 1
-    return f"{name[: MAX_NAME - end - 1]}…{name[-end:]}"
+    end = limit // 2 - 1
+    return f"{name[: limit - end - 1]}…{name[-end:]}"

@@ -1,0 +1,87 @@
+"""Residuals of a fit (floor 2): y less its posterior mean, or their normal scores for counts."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from pymc_xbart.forest.predict import predict
+from pymc_xbart.forest.tables import as_numbers
+
+QUANTILE = "randomized quantile residual"
+
+
+def residuals(
+    idata: Any,
+    X: Any,
+    y: Any,
+    *,
+    var_name: str | None = None,
+    draws: int | None = None,
+    random_seed: Any = None,
+) -> tuple[NDArray[np.float64], str]:
+    """Residuals, and what they are called.
+
+    Where `idata` has predictive draws of y, whole numbers have randomized quantile residuals: the
+    share of draws below y, and a random part of those equal to it, as a normal score. If the model
+    holds they are standard normal. Other y have y less the mean of these draws; and less the mean
+    of f where there are none.
+
+    Parameters
+    ----------
+    idata, X, var_name, draws
+        See `predict`.
+    y : array_like of shape (n,)
+    random_seed : int or numpy.random.Generator, optional
+        Of the random part.
+
+    Returns
+    -------
+    residuals : ndarray of shape (n,)
+    name : str
+
+    References
+    ----------
+    Dunn & Smyth (1996). Randomized quantile residuals. Journal of Computational and Graphical
+    Statistics 5, 236-244.
+    """
+    y = as_numbers(y, "y")
+    predictive = _predictive(idata, y)
+    if predictive is not None and predictive.dtype.kind in "iub":
+        # A stream of its own: X made by the same seed would go along with the random part.
+        (rng,) = np.random.default_rng(random_seed).spawn(1)
+        return _quantile_residuals(y, predictive, rng), QUANTILE
+    if predictive is not None:
+        return y - predictive.mean(axis=0), "y less its predictive mean"
+    f = predict(idata, X, var_name, draws)
+    over = [dim for dim in f.dims[:-1] if dim in ("chain", "draw", "sample")]
+    mean = f.mean(over)
+    if mean.shape != y.shape:
+        msg = (
+            f"y has the shape {y.shape}, but f at the rows of X {mean.shape}. Pass one number for "
+            "each row; for several forests, add predictive draws of y to idata."
+        )
+        raise ValueError(msg)
+    return y - mean.values, f"y less the posterior mean of {f.name}"
+
+
+def _predictive(idata: Any, y: NDArray[np.float64]) -> NDArray[Any] | None:
+    """Predictive draws of y, (draws, n), if there is one variable of its shape."""
+    if "posterior_predictive" not in getattr(idata, "children", ()):
+        return None
+    group: xr.Dataset = idata["posterior_predictive"].to_dataset()
+    found = [each for each in group.data_vars.values() if each.shape[2:] == y.shape]
+    return found[0].values.reshape(-1, y.size) if len(found) == 1 else None
+
+
+def _quantile_residuals(
+    y: NDArray[np.float64], predictive: NDArray[Any], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    below, equal = (predictive < y).mean(axis=0), (predictive == y).mean(axis=0)
+    # So many draws tell nothing of what is rarer than one of them.
+    rarest = 0.5 / predictive.shape[0]
+    residuals: NDArray[np.float64]
+    residuals = ndtri(np.clip(below + rng.uniform(size=y.size) * equal, rarest, 1.0 - rarest))
+    return residuals

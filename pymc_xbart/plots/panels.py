@@ -1,0 +1,133 @@
+"""Panels side by side (floor 3): how many in a row, a common scale, one legend."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from pymc_xbart.plots.read import Item
+
+INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
+MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
+PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
+INCHES_A_CATEGORY = 0.17
+INCHES_A_CHARACTER, INCHES_A_HANDLE = 0.075, 0.6  # of a legend
+LEGEND_INCHES = 0.4
+LABEL_CHARACTERS = 13  # of a vertical label on a line, by inch
+
+
+class Panels:
+    """Axes to draw on, those given or new ones.
+
+    Attributes
+    ----------
+    axes : list of matplotlib.axes.Axes
+        One for each panel, row by row.
+    num_across : int
+    """
+
+    def __init__(
+        self, count: int, axes: Any = None, figsize: Any = None, *, inches: float = INCHES_WIDE
+    ) -> None:
+        self.is_new = axes is None
+        self.num_across = min(_across(count), max(1, int(MAX_WIDE / inches)))
+        if axes is None:
+            self.axes = _make_axes(count, self.num_across, figsize, inches)
+        else:
+            self.axes = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())[:count]
+        if len(self.axes) < count:
+            msg = f"axes holds {len(self.axes)} axes, but there are {count} panels to draw."
+            raise ValueError(msg)
+
+    def inches_wide(self, k: int) -> float:
+        """Width of a panel, about."""
+        ax = self.axes[k]
+        return float(ax.get_position().width * _size_of(ax)[0])
+
+    def _label_width(self, k: int) -> int:
+        ax = self.axes[k]
+        return max(24, int(ax.get_position().height * _size_of(ax)[1] * LABEL_CHARACTERS))
+
+    def share_y(self, which: Sequence[int], label: str) -> None:
+        """Give some panels one vertical scale, written at the first one of a row."""
+        if not which:
+            return
+        limits = np.array([self.axes[k].get_ylim() for k in which])
+        for k in which:
+            self.axes[k].set_ylim(limits[:, 0].min(), limits[:, 1].max())
+            has_neighbour = self.is_new and k % self.num_across > 0 and k - 1 in which
+            if has_neighbour:
+                self.axes[k].tick_params(labelleft=False)
+            else:
+                self.axes[k].set_ylabel(textwrap.fill(label, self._label_width(k)))
+
+    def add_legend(self, which: Sequence[int]) -> None:
+        """One legend above new panels; in those that were given, what no panel before has."""
+        style: dict[str, Any] = {"fontsize": "small"}
+        known: dict[str, Any] = {}
+        for k in which:
+            handles = dict(zip(*self.axes[k].get_legend_handles_labels()[::-1], strict=True))
+            new = {label: handles[label] for label in handles if label not in known}
+            known |= new
+            if new and not self.is_new:
+                self.axes[k].legend(new.values(), list(new), **style)
+        if known and self.is_new:
+            width = _size_of(self.axes[0])[0]
+            longest = max(map(len, known)) * INCHES_A_CHARACTER + INCHES_A_HANDLE
+            style |= {"loc": "outside upper right", "frameon": False}
+            columns = max(1, min(len(known), int(width / longest)))
+            self.axes[0].figure.legend(known.values(), list(known), ncols=columns, **style)
+
+    def as_array(self) -> NDArray[np.object_]:
+        """The axes as what is returned."""
+        array = np.empty(len(self.axes), dtype=object)
+        array[:] = self.axes
+        return array
+
+
+def _size_of(ax: Axes) -> tuple[float, float]:
+    """Inches of its whole figure, width and height."""
+    figure = ax.get_figure(root=True)
+    width, height = (0.0, 0.0) if figure is None else figure.get_size_inches()
+    return float(width), float(height)
+
+
+def _across(count: int) -> int:
+    return count if count <= 3 else min(MAX_ACROSS, math.ceil(math.sqrt(1.3 * count)))
+
+
+def _make_axes(count: int, num_across: int, figsize: Any, inches: float) -> list[Axes]:
+    num_down = math.ceil(count / num_across)
+    size = (max(6.4, inches), 4.4) if count == 1 else (inches * num_across, INCHES_HIGH * num_down)
+    size = size[0], size[1] + LEGEND_INCHES
+    _, grid = plt.subplots(
+        num_down, num_across, figsize=figsize or size, layout="constrained", squeeze=False
+    )
+    axes = list(grid.ravel())
+    for ax in axes[count:]:
+        ax.remove()
+    return axes[:count]
+
+
+def panel_inches(items: list[Item]) -> float:
+    """Width that suits all panels."""
+    num_categories = [
+        points.size
+        for item in items
+        for points, is_categorical in zip(item.points, item.is_categorical, strict=True)
+        if is_categorical
+    ]
+    has_pairs = any(len(item.columns) == 2 for item in items)
+    width = max([INCHES_WIDE, *(INCHES_A_CATEGORY * size for size in num_categories)])
+    return max(PAIR_INCHES, width) if has_pairs else width
+
+
+def value_label(items: list[Item], labels: Mapping[str, str]) -> str:
+    """What curves show."""
+    first = items[0]
+    return labels.get(first.name, first.long_name)

@@ -1,0 +1,119 @@
+"""`plot_residuals`: what f has left over, along the columns of X (floor 3)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from pymc_xbart.diagnostics.residuals import residuals
+from pymc_xbart.plots.bins import Bins, bin_rows
+from pymc_xbart.plots.curves import COLOURS, finish_curves, text_of_interval
+from pymc_xbart.plots.intervals import GREY, check_labels
+from pymc_xbart.plots.panels import INCHES_A_CATEGORY, INCHES_WIDE, Panels
+from pymc_xbart.plots.read import column_of, read_data
+
+MAX_DOTS = 1_000
+
+
+def plot_residuals(
+    idata: Any,
+    X: Any,
+    y: Any,
+    columns: Any = None,
+    *,
+    probability: float = 0.94,
+    var_name: str | None = None,
+    draws: int | None = None,
+    random_seed: Any = None,
+    labels: Mapping[str, str] | None = None,
+    figsize: tuple[float, float] | None = None,
+    axes: Any = None,
+) -> NDArray[np.object_]:
+    """Draw residuals along each column: where their means leave 0, f has missed something there.
+
+    Dots are rows, at most 1 000, evenly spaced. Means are over rows with similar values: each
+    category, each of up to 6 numbers, or tenths of the rows; missing values stand apart on the
+    right. Their intervals are those of a mean of independent residuals. As f was fitted to the same
+    rows, means are a little closer to 0 than these say.
+
+    If ``idata.posterior_predictive`` has one variable of the shape of y, that gives the residuals:
+    y less the predictive mean; or, for counts and classes, randomized quantile residuals, which are
+    standard normal if the model holds. Otherwise they are y less the posterior mean of f, which
+    makes sense where f is the mean of y.
+
+    Parameters
+    ----------
+    idata : xarray.DataTree
+        What `pm.sample` returned.
+    X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p)
+        Rows of y, as `predict` takes them.
+    y : array_like of shape (n,)
+    columns : str or list of str, optional
+        Columns of X, "column_0", ... if they have no names. All by default.
+    probability : float, default 0.94
+        Of the intervals.
+    var_name : str, optional
+        Name of the forest; needed if there are several.
+    draws : int, optional
+        How many draws of each chain to use, evenly spaced; all by default.
+    random_seed : int or numpy.random.Generator, optional
+        Of randomized residuals.
+    labels, figsize, axes
+        See `plot_partial_dependence`.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        One for each column.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If there are no such draws or columns, or y does not go with X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pymc as pm
+    >>> import pymc_xbart as pxb
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(size=(100, 2))
+    >>> y = X[:, 0] + rng.normal(0, 0.1, size=100)
+    >>> with pm.Model():
+    ...     f = pxb.XBARTForest("f", X, y=y, num_trees=10)
+    ...     _ = pm.Normal("y", f, 0.1, observed=y)
+    ...     idata = pm.sample(draws=50, tune=50, chains=2, random_seed=1, progressbar=False)
+    >>> pxb.plot_residuals(idata, X, y).size
+    2
+    """
+    data = read_data(X, idata, var_name)
+    asked = [columns] if isinstance(columns, str) else list(data if columns is None else columns)
+    check_labels(labels, list(data))
+    labels = labels or {}
+    left, name = residuals(idata, X, y, var_name=var_name, draws=draws, random_seed=random_seed)
+    bins = [bin_rows(each, column_of(data, each), labels.get(each, each)) for each in asked]
+    widest = max(len(each.scale.labels or ()) for each in bins)
+    inches = max(INCHES_WIDE, INCHES_A_CATEGORY * widest)
+    panels = Panels(len(bins), axes, figsize, inches=inches)
+    for k, (ax, each) in enumerate(zip(panels.axes, bins, strict=True)):
+        _draw(ax, each, left, probability)
+        finish_curves(ax, each.scale, panels.inches_wide(k))
+    panels.share_y(range(len(bins)), name)
+    panels.add_legend(range(len(bins)))
+    return panels.as_array()
+
+
+def _draw(ax: Axes, bins: Bins, residuals: NDArray[np.float64], probability: float) -> None:
+    rows = np.linspace(0, residuals.size - 1, min(residuals.size, MAX_DOTS)).round().astype(int)
+    ax.axhline(0.0, color="black", lw=0.8)
+    ax.plot(bins.x[rows], residuals[rows], ".", ms=3, color=GREY, alpha=0.5, label="one row")
+    mean = bins.means(residuals)
+    # One standard deviation for all: bins of a few rows would not know their own.
+    error = residuals.std(ddof=1) / np.sqrt(bins.num_rows)
+    half = ndtri(0.5 + 0.5 * probability) * error
+    label = text_of_interval(probability)
+    ax.vlines(bins.at, mean - half, mean + half, color=COLOURS[1], lw=1.6, label=label)
+    ax.plot(bins.at, mean, "o", ms=4, mfc="white", mec=COLOURS[1], mew=1.2, label="mean")
