@@ -66,9 +66,9 @@ def friedman_h(
     xarray.Dataset
         By draw, and by forest for a variable of shape (k, n):
 
-        overall : of each column with all others together, (chain, draw, column)
-        pair : of each column with each other one, (chain, draw, column, column2), symmetric, NaN
-            where both are the same
+        - ``overall``: of each column with all others together, (chain, draw, column)
+        - ``pair``: of each column with each other one, (chain, draw, column, column2), symmetric,
+          NaN where both are the same
 
         H is 0 without interaction, and 1 if two columns matter only together; it can exceed 1 where
         columns depend on each other. Where f does not depend on them at all, it is 0. The reference

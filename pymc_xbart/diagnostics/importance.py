@@ -67,9 +67,9 @@ def variable_importance(
     xarray.Dataset
         Columns come in order of importance.
 
-        r2 : (chain, draw, column), of the submodel of this column and those before it, in [0, 1]; 0
-            if it is constant
-        reference : (chain, draw)
+        - ``r2``: (chain, draw, column), of the submodel of this column and those before it, in [0,
+          1]; 0 if it is constant
+        - ``reference``: (chain, draw)
 
         The coordinate ``num_columns`` counts the columns of each submodel, from 1. Of a variable of
         shape (k, n) all forests are taken together, each about its own mean.

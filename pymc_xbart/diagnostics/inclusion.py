@@ -36,9 +36,9 @@ def variable_inclusion(
         With the dims of the draws and ``column``, (chain, draw, column), or (chain, draw, k,
         column) for a variable of shape (k, n). Columns without names are numbered from 0.
 
-        count : splits on the column
-        share : of all splits of the draw, in [0, 1]. NaN in a draw without any split, which xarray
-            leaves out of means and quantiles
+        - ``count``: splits on the column
+        - ``share``: of all splits of the draw, in [0, 1]. NaN in a draw without any split, which
+          xarray leaves out of means and quantiles
 
     Raises
     ------
@@ -103,8 +103,8 @@ def interaction_inclusion(
         (chain, draw, column, column2), or (chain, draw, k, column, column2) for a variable of shape
         (k, n). On the diagonal, trees that split on a column twice along a path.
 
-        count : trees that use both, int32
-        share : of all trees, in [0, 1]
+        - ``count``: trees that use both, int32
+        - ``share``: of all trees, in [0, 1]
 
     Raises
     ------

@@ -65,8 +65,11 @@ def permutation_importance(
     Returns
     -------
     xarray.Dataset
-        loss : (chain, draw, column, repeat), score of f minus score of f with the column shuffled
-        score : (chain, draw), of f
+        With the variables
+
+        - ``loss``: (chain, draw, column, repeat), score of f minus score of f with the column
+          shuffled
+        - ``score``: (chain, draw), of f
 
     Raises
     ------

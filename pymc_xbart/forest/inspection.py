@@ -42,21 +42,22 @@ def trees(
     pandas.DataFrame
         With the columns
 
-        chain, draw : label of the draw (those dimensions that the draws have)
-        forest : number of the forest, where the variable holds several
-        tree : number of the tree, from 0
-        node, parent : number of the node in its tree, and of its parent; level by level, from 0 at
-            the root, whose parent is -1
-        depth : 0 at the root
-        column : name of the column that a split looks at, its number where columns have no names;
-            missing at leaves
-        cut : in the units of X; rows with x <= cut go to the left child. NaN at leaves; where a
-            column holds categories, their numbers, or a place in one of their orders
-        categories : those that go to the left child, as a tuple, where a column has labels for them
-        missing : "left" or "right", where rows without a value went, if the column had some
-        left, right : nodes that rows go to; -1 at leaves
-        rows : rows of X, those that the forest was grown on, in the node
-        value : what a leaf adds to f; NaN at splits
+        - ``chain``, ``draw``: label of the draw (those dimensions that the draws have)
+        - ``forest``: number of the forest, where the variable holds several
+        - ``tree``: number of the tree, from 0
+        - ``node``, ``parent``: number of the node in its tree, and of its parent; level by level,
+          from 0 at the root, whose parent is -1
+        - ``depth``: 0 at the root
+        - ``column``: name of the column that a split looks at, its number where columns have no
+          names; missing at leaves
+        - ``cut``: in the units of X; rows with x <= cut go to the left child. NaN at leaves; where
+          a column holds categories, their numbers, or a place in one of their orders
+        - ``categories``: those that go to the left child, as a tuple, where a column has labels for
+          them
+        - ``missing``: "left" or "right", where rows without a value went, if the column had some
+        - ``left``, ``right``: nodes that rows go to; -1 at leaves
+        - ``rows``: rows of X, those that the forest was grown on, in the node
+        - ``value``: what a leaf adds to f; NaN at splits
 
         f is the sum of the values of the leaves that a row reaches, plus the prior mean mu, which
         is the table's ``attrs["mu"]``.

@@ -1,0 +1,104 @@
+"""Run what the site shows: the examples, and the Python blocks of the diagnostics guide.
+
+`DOCS_RUN` says how: "fast" (default), examples with few rows and draws; "full", as a user would,
+which takes the better part of an hour; "skip", not at all, and pages show code alone.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+GENERATED = DOCS / "_generated"
+EXAMPLES = DOCS.parent / "examples"
+MODES = ("fast", "full", "skip")
+BLOCK = re.compile(r"^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
+FAST = "Made with `--fast`: few rows and draws, so that it shows the layout and no results."
+
+
+def read_mode() -> str:
+    """How to run things, as the environment says."""
+    mode = os.environ.get("DOCS_RUN", "fast")
+    if mode not in MODES:
+        msg = f"DOCS_RUN is {mode!r}. Set it to one of {', '.join(MODES)}, or leave it out."
+        raise ValueError(msg)
+    return mode
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    """What a Python script prints that is run in `folder`, as a process of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=os.environ | {"MPLBACKEND": "Agg", "COLUMNS": "100"},
+    )
+    if done.returncode:
+        msg = f"{' '.join(map(str, command))} failed:\n{done.stderr[-4000:]}"
+        raise RuntimeError(msg)
+    return done.stdout
+
+
+def write_gallery() -> None:
+    """A page for each example, and the list of them."""
+    mode, folder = read_mode(), GENERATED / "examples"
+    folder.mkdir(parents=True, exist_ok=True)
+    scripts = sorted(EXAMPLES.glob("*.py"))
+    entries = []
+    for script in scripts:
+        title, text = read_docstring(script)
+        shown = "" if mode == "skip" else show_run(script, folder, mode)
+        path = f"../../../examples/{script.name}"
+        source = fence(f"{{literalinclude}} {path}", ":language: python")
+        page = [f"# {title}", text, shown, "## The script", source]
+        (folder / f"{script.stem}.md").write_text("\n\n".join(page), encoding="utf-8")
+        entries.append(entry(script.stem, title, has_figure=mode != "skip"))
+    pages = [f"_generated/examples/{script.stem}" for script in scripts]
+    contents = [*entries, fence("{toctree}", ":hidden:", "", *pages)]
+    (GENERATED / "gallery.inc.md").write_text("\n\n".join(contents), encoding="utf-8")
+
+
+def read_docstring(script: Path) -> tuple[str, str]:
+    """First line of a script's docstring, without its full stop, and the rest."""
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
+    title, _, text = str(docstring).partition("\n\n")
+    return title.rstrip("."), text
+
+
+def show_run(script: Path, folder: Path, mode: str) -> str:
+    """Run a script, and return its figure and what it has printed as Markdown."""
+    figure = f"{script.stem}.png"
+    fast = ["--fast"] if mode == "fast" else []
+    printed = run(folder, script, "--figure", figure, *fast)
+    note = [FAST] if fast else []
+    parts = ["## Figure", *note, f"![{script.stem}]({figure})", "## What it prints"]
+    return "\n\n".join([*parts, fence("text", printed.strip("\n"))])
+
+
+def entry(name: str, title: str, *, has_figure: bool) -> str:
+    """An example in the list: its title, and its figure in small."""
+    page = f"_generated/examples/{name}"
+    figure = f"[![{title}]({page}.png)]({page}.md)"
+    return f"## [{title}]({page}.md)" + (f"\n\n{figure}" if has_figure else "")
+
+
+def write_guide() -> None:
+    """The diagnostics guide, with what each block has printed and drawn behind it."""
+    page = (DOCS / "diagnostics.md").read_text(encoding="utf-8")
+    if read_mode() != "skip":
+        folder = GENERATED / "diagnostics"
+        run(folder, DOCS / "run_blocks.py", DOCS / "diagnostics.md")
+        shown = iter(sorted(folder.glob("*.md")))
+        page = BLOCK.sub(lambda block: block[0] + next(shown).read_text(encoding="utf-8"), page)
+    (GENERATED / "diagnostics.inc.md").write_text(page, encoding="utf-8")
+
+
+def fence(kind: str, *lines: str) -> str:
+    """A fenced block or directive of Markdown."""
+    return "\n".join([f"```{kind}", *lines, "```"])
