@@ -66,6 +66,13 @@ def nojit(session: nox.Session) -> None:
     run_pytest(session, "tests/kernels", env={"NUMBA_DISABLE_JIT": "1"})
 
 
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """The site, with what the examples print and draw; `DOCS_RUN=skip` builds it without."""
+    command = ("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build")
+    session.run(UV, "run", "--group", "docs", *command, *session.posargs, external=True)
+
+
 @nox.session
 def kernels(session: nox.Session) -> None:
     """Kernel tests where nothing but NumPy and Numba is installed."""

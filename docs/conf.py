@@ -7,9 +7,11 @@ run, and what they print and draw becomes part of the pages; `DOCS_RUN` says how
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.util.inspect import signature, stringify_signature
 
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
@@ -40,15 +42,17 @@ numpydoc_show_class_members = False  # the template of classes lists them
 numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"{project} {release}"
+html_title = project
 html_show_sourcelink = False
 html_theme_options = {
-    "show_toc_level": 2,
-    "navigation_with_keys": False,
     "header_links_before_dropdown": 8,
-    "secondary_sidebar_items": ["page-toc"],
+    "navbar_persistent": ["search-button"],
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": {"**": ["page-toc"], "_generated/api/*": []},
 }
-html_sidebars = {name: [] for name in ("index", "method", "exactness", "models", "diagnostics")}
+WITHOUT_SUBPAGES = ("models", "diagnostics", "method", "exactness", "comparison", "pymc_bart")
+html_sidebars = {page: [] for page in ("index", *WITHOUT_SUBPAGES)}
 
 
 def run_all(_app: Sphinx, _config: Config) -> None:
@@ -64,7 +68,18 @@ def show_guide(_app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = (DOCS / "_generated" / "diagnostics.inc.md").read_text(encoding="utf-8")
 
 
+def show_init(
+    _app: Sphinx, what: str, _name: str, item: Any, _options: Any, _signature: str, _result: str
+) -> tuple[str, str] | None:
+    """Classes are called as `__init__` says, where a base's `__new__` takes anything."""
+    if what != "class" or "__init__" not in vars(item):
+        return None
+    of_init = signature(item.__init__, bound_method=True)
+    return stringify_signature(of_init, show_annotation=False), ""
+
+
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect the functions above to what Sphinx does."""
     app.connect("config-inited", run_all)
     app.connect("source-read", show_guide)
+    app.connect("autodoc-process-signature", show_init)

@@ -92,6 +92,7 @@ def variable_importance(
     ----------
     Quiroga, Garay, Alonso, Loyola & Martin (2023). Bayesian additive regression trees for
     probabilistic programming. arXiv:2206.03619 (submodels).
+
     Friedman (2001). Greedy function approximation. Annals of Statistics 29, section 8.2 (weighted
     traversal).
 

@@ -84,6 +84,7 @@ def permutation_importance(
     References
     ----------
     Breiman (2001). Random forests. Machine Learning 45, section 10.
+
     Fisher, Rudin & Dominici (2019). All models are wrong, but many are useful: learning a
     variable's importance by studying an entire class of prediction models simultaneously. Journal
     of Machine Learning Research 20(177).
