@@ -68,7 +68,7 @@ def nojit(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
-    """The site, with what the examples print and draw; `DOCS_RUN=skip` builds it without."""
+    """The site, with what the examples print and draw; `DOCS_RUN=skip` runs none of them."""
     command = ("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build")
     session.run(UV, "run", "--group", "docs", *command, *session.posargs, external=True)
 

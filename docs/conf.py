@@ -32,7 +32,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
 ]
-exclude_patterns = ["_build", "_generated/*.inc.md"]
+exclude_patterns = ["_build", "**/*.inc.md"]  # the latter become parts of pages
 templates_path = ["_templates"]
 default_role = "py:obj"  # `name` in a docstring links to what has that name, and is code otherwise
 
@@ -44,12 +44,13 @@ numpydoc_xref_param_type = False
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_show_sourcelink = False
+toc_object_entries = False  # a page of the reference has a single one
 html_theme_options = {
     "header_links_before_dropdown": 8,
     "navbar_persistent": ["search-button"],
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": {"**": ["page-toc"], "_generated/api/*": []},
+    "secondary_sidebar_items": ["page-toc"],
 }
 WITHOUT_SUBPAGES = ("models", "diagnostics", "method", "exactness", "comparison", "pymc_bart")
 html_sidebars = {page: [] for page in ("index", *WITHOUT_SUBPAGES)}

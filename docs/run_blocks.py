@@ -1,7 +1,8 @@
 """Run the Python blocks of a page in order, in one namespace, and write what each of them shows.
 
-`python run_blocks.py PAGE` writes 00.md, 01.md, ... into the current folder, one for each block:
-what it has printed, its last line's value, as an interactive session shows it, and its figures.
+`python run_blocks.py PAGE` writes 00.inc.md, 01.inc.md, ... into the current folder, one for each
+block: what it has printed, the value of its last line, as an interactive session shows it, and its
+figures.
 """
 
 import ast
@@ -26,7 +27,7 @@ def main() -> None:
         if value is not None and not figures:  # a picture stands for the axes that it is drawn in
             printed.append(repr(value))
         shown = [fence("text", *printed)] if printed else []
-        Path(f"{number:02}.md").write_text(join(shown + figures), encoding="utf-8")
+        Path(f"{number:02}.inc.md").write_text(join(shown + figures), encoding="utf-8")
 
 
 def run_block(block: str, names: dict[str, Any]) -> Any:

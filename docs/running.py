@@ -1,12 +1,13 @@
 """Run what the site shows: the examples, and the Python blocks of the diagnostics guide.
 
 `DOCS_RUN` says how: "fast" (default), examples with few rows and draws; "full", as a user would,
-which takes the better part of an hour; "skip", not at all, and pages show code alone.
+which takes the better part of an hour; "skip", not at all: pages show what the last run has left.
 """
 
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,18 +48,18 @@ def run(folder: Path, *command: str | Path) -> str:
 
 def write_gallery() -> None:
     """A page for each example, and the list of them."""
-    mode, folder = read_mode(), GENERATED / "examples"
+    folder = GENERATED / "examples"
     folder.mkdir(parents=True, exist_ok=True)
     scripts = sorted(EXAMPLES.glob("*.py"))
     entries = []
     for script in scripts:
         title, text = read_docstring(script)
-        shown = "" if mode == "skip" else show_run(script, folder, mode)
+        shown = show_example(script, folder)
         path = f"../../../examples/{script.name}"
         source = fence(f"{{literalinclude}} {path}", ":language: python")
         page = [f"# {title}", text, shown, "## The script", source]
         (folder / f"{script.stem}.md").write_text("\n\n".join(page), encoding="utf-8")
-        entries.append(entry(script.stem, title, has_figure=mode != "skip"))
+        entries.append(entry(script.stem, title, has_figure=bool(shown)))
     pages = [f"_generated/examples/{script.stem}" for script in scripts]
     contents = [*entries, fence("{toctree}", ":hidden:", "", *pages)]
     (GENERATED / "gallery.inc.md").write_text("\n\n".join(contents), encoding="utf-8")
@@ -71,14 +72,17 @@ def read_docstring(script: Path) -> tuple[str, str]:
     return title.rstrip("."), text
 
 
-def show_run(script: Path, folder: Path, mode: str) -> str:
-    """Run a script, and return its figure and what it has printed as Markdown."""
-    figure = f"{script.stem}.png"
-    fast = ["--fast"] if mode == "fast" else []
-    printed = run(folder, script, "--figure", figure, *fast)
-    note = [FAST] if fast else []
-    parts = ["## Figure", *note, f"![{script.stem}]({figure})", "## What it prints"]
-    return "\n\n".join([*parts, fence("text", printed.strip("\n"))])
+def show_example(script: Path, folder: Path) -> str:
+    """Markdown of a script's figure and of what it has printed, in this run or the last one."""
+    mode, kept = read_mode(), folder / f"{script.stem}.inc.md"
+    if mode != "skip":
+        figure = f"{script.stem}.png"
+        fast = ["--fast"] if mode == "fast" else []
+        printed = fence("text", run(folder, script, "--figure", figure, *fast).strip("\n"))
+        note = [FAST] if fast else []
+        parts = ["## Figure", *note, f"![{script.stem}]({figure})", "## What it prints", printed]
+        kept.write_text("\n\n".join(parts), encoding="utf-8")
+    return kept.read_text(encoding="utf-8") if kept.exists() else ""
 
 
 def entry(name: str, title: str, *, has_figure: bool) -> str:
@@ -90,12 +94,15 @@ def entry(name: str, title: str, *, has_figure: bool) -> str:
 
 def write_guide() -> None:
     """The diagnostics guide, with what each block has printed and drawn behind it."""
-    page = (DOCS / "diagnostics.md").read_text(encoding="utf-8")
+    source, folder = DOCS / "diagnostics.md", GENERATED / "diagnostics"
     if read_mode() != "skip":
-        folder = GENERATED / "diagnostics"
-        run(folder, DOCS / "run_blocks.py", DOCS / "diagnostics.md")
-        shown = iter(sorted(folder.glob("*.md")))
-        page = BLOCK.sub(lambda block: block[0] + next(shown).read_text(encoding="utf-8"), page)
+        shutil.rmtree(folder, ignore_errors=True)
+        run(folder, DOCS / "run_blocks.py", source)
+    page = source.read_text(encoding="utf-8")
+    shown = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.inc.md"))]
+    if len(shown) == len(BLOCK.findall(page)):
+        behind = iter(shown)
+        page = BLOCK.sub(lambda block: block[0] + next(behind), page)
     (GENERATED / "diagnostics.inc.md").write_text(page, encoding="utf-8")
 
 
