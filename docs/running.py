@@ -50,7 +50,7 @@ def write_gallery() -> None:
     """A page for each example, and the list of them."""
     folder = GENERATED / "examples"
     folder.mkdir(parents=True, exist_ok=True)
-    scripts = sorted(EXAMPLES.glob("*.py"))
+    scripts = sorted(EXAMPLES.glob("*.py"), key=lambda path: (path.stem != "quickstart", path.stem))
     entries = []
     for script in scripts:
         title, text = read_docstring(script)
@@ -78,7 +78,8 @@ def show_example(script: Path, folder: Path) -> str:
     if mode != "skip":
         figure = f"{script.stem}.png"
         fast = ["--fast"] if mode == "fast" else []
-        printed = fence("text", run(folder, script, "--figure", figure, *fast).strip("\n"))
+        command = (DOCS / "run_example.py", script, "--figure", figure, *fast)
+        printed = fence("text", run(folder, *command).strip("\n"))
         note = [FAST] if fast else []
         parts = ["## Figure", *note, f"![{script.stem}]({figure})", "## What it prints", printed]
         kept.write_text("\n\n".join(parts), encoding="utf-8")
@@ -86,10 +87,10 @@ def show_example(script: Path, folder: Path) -> str:
 
 
 def entry(name: str, title: str, *, has_figure: bool) -> str:
-    """An example in the list: its title, and its figure in small."""
+    """An example in the list: its title and its figure, which lead to its page."""
     page = f"_generated/examples/{name}"
     figure = f"[![{title}]({page}.png)]({page}.md)"
-    return f"## [{title}]({page}.md)" + (f"\n\n{figure}" if has_figure else "")
+    return f"**[{title}]({page}.md)**" + (f"\n\n{figure}" if has_figure else "")
 
 
 def write_guide() -> None:
