@@ -9,20 +9,27 @@ some of the rows, and its time is multiplied by what is left. One thread.
 """
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy is imported
+
 import arviz_stats as azs
 import numpy as np
+import pymc as pm
 import xarray as xr
+from friedman import NUM_COLUMNS, friedman
 from results import describe_machine, keep, notes_on_timing, number, table
 
 import pymc_xbart as pxb
 
 DRAW_DIMS = ("chain", "draw")
 MAX_SECONDS = 10.0  # for the summary of convergence: what this project asks of itself
+MAX_DEPENDENCE_SECONDS = 5.0  # the same, for one partial dependence
+NUM_TREES, NUM_POINTS = 50, 50
 ARVIZ_ROWS = 200
 
 
@@ -78,6 +85,51 @@ def time_convergence(args: argparse.Namespace) -> list[dict[str, Any]]:
     return runs
 
 
+def time_dependence(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Time partial dependence on one column and on a pair, from the stored trees of one chain."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(args.rows, NUM_COLUMNS))
+    y = friedman(X) + rng.normal(size=args.rows)
+    with pm.Model():
+        f = pxb.XBARTForest("f", X, y=y, num_trees=NUM_TREES)
+        pm.Normal("y", f, pm.HalfNormal("noise", 1.0), observed=y)
+        idata = pm.sample(
+            **{"draws": args.draws, "tune": 200, "chains": 1, "random_seed": 1, "quiet": True},
+            var_names=["noise"],
+            compute_convergence_checks=False,
+        )
+    pxb.partial_dependence(idata, X, 0, draws=1)  # compiled
+    runs = []
+    for repeat in range(args.repeats):
+        for method, columns in (("one column", 0), ("a pair", (0, 1))):
+            seconds = seconds_of(
+                lambda columns=columns: pxb.partial_dependence(idata, X, columns, grid=NUM_POINTS)
+            )
+            runs.append({"what": "dependence", "method": method, "repeat": repeat} | seconds)
+    return runs
+
+
+def describe_dependence(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
+    """Seconds, in Markdown."""
+    rows = [
+        [method, *(number(median_of(runs, method, which)) for which in ("seconds", "cpu_seconds"))]
+        for method in ("one column", "a pair")
+    ]
+    verdict = (
+        "met" if median_of(runs, "one column", "seconds") < MAX_DEPENDENCE_SECONDS else "missed"
+    )
+    return "\n\n".join(
+        [
+            "## Partial dependence",
+            f"Over {args.rows} rows, {NUM_TREES} trees, {args.draws} draws, {NUM_POINTS} points of "
+            "each column.",
+            table(["", "seconds", "of the processor"], rows),
+            f"Wanted: below {MAX_DEPENDENCE_SECONDS:g} s for one column, {verdict}.",
+            *notes_on_timing(runs),
+        ]
+    )
+
+
 def median_of(runs: list[dict[str, Any]], method: str, which: str) -> float:
     """Median over the repetitions."""
     return statistics.median(run[which] for run in runs if run["method"] == method)
@@ -109,18 +161,23 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--draws", type=int, default=1_000, help="of each chain")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args()
 
 
 def main() -> None:
     args = parse_arguments()
-    runs = time_convergence(args)
+    convergence, dependence = time_convergence(args), time_dependence(args)
     text = "\n\n".join(
-        ["# Diagnostics", f"{describe_machine()}. One thread.", describe_convergence(runs, args)]
+        [
+            "# Diagnostics",
+            f"{describe_machine()}. One thread, medians of {args.repeats}.",
+            describe_convergence(convergence, args),
+            describe_dependence(dependence, args),
+        ]
     )
     print(text)
-    for path in keep("diagnostics", text, runs):
+    for path in keep("diagnostics", text, convergence + dependence):
         print(f"Written: {path}")
 
 

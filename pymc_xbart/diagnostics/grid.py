@@ -213,8 +213,10 @@ def to_dataset(
     return xr.Dataset(dict(zip(names, results, strict=True)))
 
 
-def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, list[str]]:
+def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, Any]:
     pairs = zip(grid.columns, grid.dims, strict=True)
     categories = [dim for v, dim in pairs if is_discrete(v, rows, draws)]
     # Files can't hold an empty list.
-    return {"columns": list(grid.dims)} | ({"categories": categories} if categories else {})
+    return {"forest": draws.name, "columns": list(grid.dims)} | (
+        {"categories": categories} if categories else {}
+    )

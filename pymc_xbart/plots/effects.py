@@ -21,7 +21,7 @@ from pymc_xbart.plots.curves import (
 )
 from pymc_xbart.plots.intervals import GREY, PROBABILITIES, check_labels
 from pymc_xbart.plots.panels import Panels
-from pymc_xbart.plots.read import DRAW_DIMS, Column, column_of, is_result, read_data
+from pymc_xbart.plots.read import DRAW_DIMS, Column, choose_columns, column_of, is_result, read_data
 from pymc_xbart.plots.scales import make_scale
 
 MAX_LINES = 80  # rows whose intervals are told apart as lines; more are a band
@@ -55,8 +55,8 @@ def plot_effects(
     X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p), optional
         Rows of the effects, needed for `columns`. With what `pm.sample` returned, effects are
         those at these rows.
-    columns : str or list of str, optional
-        Columns of X to draw effects along; "column_0", ... if they have no names.
+    columns : int, str or list, optional
+        Columns of X to draw effects along, by name or number.
     probabilities : float or sequence of float, default (0.5, 0.94)
         Of the equal-tailed intervals.
     labels : mapping, optional
@@ -80,10 +80,10 @@ def plot_effects(
     """
     effects, data = _compute(idata, X, options)
     probabilities = read_probabilities(probabilities)
-    asked = [columns] if isinstance(columns, str) else list(columns or ())
-    if asked and X is None:
+    if columns is not None and X is None:
         msg = "columns asks for effects along columns of X, but X is missing. Pass its rows."
         raise ValueError(msg)
+    asked = [] if columns is None else choose_columns(data, columns)
     forest = effects.attrs.get("forest", "effect")
     check_labels(labels, [forest, *data])
     labels = labels or {}

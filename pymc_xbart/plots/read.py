@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.grid import MISSING
-from pymc_xbart.forest.covariates import Labels, read_covariates
+from pymc_xbart.forest.covariates import Labels, find_column, read_covariates
 from pymc_xbart.forest.draws import find_draws, stored_forests
 from pymc_xbart.forest.new_rows import read_new_rows
 from pymc_xbart.forest.tables import is_labelled_table
@@ -25,7 +25,7 @@ class Item(NamedTuple):
     points: list[NDArray[Any]]  # of each column
     is_categorical: list[bool]
     forests: list[str]  # what each is called; a single "" where there is one without a dimension
-    name: str  # of the variable
+    name: str  # of the forest
     long_name: str  # what it holds
 
 
@@ -64,6 +64,9 @@ def read_items(result: xr.Dataset, *, has_rows: bool, maker: str) -> list[Item]:
 
 def _read_item(variable: xr.DataArray) -> Item:
     columns = _listed(variable.attrs["columns"])
+    for dim in columns:
+        if variable[dim].dtype.kind in "fiu":  # grids may have any order, axes have theirs
+            variable = variable.sortby(dim)
     rows = _listed(variable.attrs.get("rows", []))
     draws = [dim for dim in DRAW_DIMS if dim in variable.dims]
     forests = [dim for dim in variable.dims if dim not in {*draws, *rows, *columns}]
@@ -78,8 +81,8 @@ def _read_item(variable: xr.DataArray) -> Item:
         [variable[dim].values for dim in columns],
         [dim in categories for dim in columns],
         _names_of_forests(variable, forests),
-        str(variable.name),
-        variable.attrs.get("long_name", str(variable.name)),
+        str(variable.attrs.get("forest", variable.name)),
+        str(variable.attrs.get("long_name", variable.name)),
     )
 
 
@@ -166,6 +169,16 @@ def column_of(data: Mapping[str, Column], column: str) -> Column:
         msg = f"X has no column {column!r}: its columns are {', '.join(map(repr, data))}."
         raise ValueError(msg)
     return data[name]
+
+
+def choose_columns(data: Mapping[str, Column], columns: Any) -> list[str]:
+    """Names of the columns that are asked for by name or number, one or several; all for None."""
+    names = list(data)
+    if columns is None:
+        return names
+    is_one = isinstance(columns, str | int | np.integer)
+    asked: list[Any] = [columns] if is_one else list(columns)
+    return [names[find_column(each, names, len(names), "columns")] for each in asked]
 
 
 def is_missing(points: NDArray[Any]) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from pymc_xbart.plots.bins import Bins, bin_rows
 from pymc_xbart.plots.curves import COLOURS, finish_curves, text_of_interval
 from pymc_xbart.plots.intervals import GREY, check_labels
 from pymc_xbart.plots.panels import INCHES_A_CATEGORY, INCHES_WIDE, Panels
-from pymc_xbart.plots.read import column_of, read_data
+from pymc_xbart.plots.read import choose_columns, column_of, read_data
 
 MAX_DOTS = 1_000
 
@@ -51,8 +51,8 @@ def plot_residuals(
     X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p)
         Rows of y, as `predict` takes them.
     y : array_like of shape (n,)
-    columns : str or list of str, optional
-        Columns of X, "column_0", ... if they have no names. All by default.
+    columns : int, str or list, optional
+        Columns of X, by name or number. All by default.
     probability : float, default 0.94
         Of the intervals.
     var_name : str, optional
@@ -90,7 +90,7 @@ def plot_residuals(
     2
     """
     data = read_data(X, idata, var_name)
-    asked = [columns] if isinstance(columns, str) else list(data if columns is None else columns)
+    asked = choose_columns(data, columns)
     check_labels(labels, list(data))
     labels = labels or {}
     left, name = residuals(idata, X, y, var_name=var_name, draws=draws, random_seed=random_seed)

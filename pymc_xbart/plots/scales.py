@@ -39,7 +39,7 @@ class Scale(NamedTuple):
     @property
     def is_continuous(self) -> bool:
         """Whether there is something between its points."""
-        return self.labels is None and not self.few
+        return self.labels is None and not self.few and self.high > self.low
 
     @property
     def at_missing(self) -> float:
@@ -149,7 +149,7 @@ def make_scale(
         return Scale(column, name, labels, 0.0, known.size - 1.0, False, bool(missing.any()))
     x = known / (SECONDS_A_DAY if is_date else 1)
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    few = tuple(x.tolist()) if x.size <= MAX_FEW else ()
+    few = tuple(np.unique(x).tolist()) if x.size <= MAX_FEW else ()
     return Scale(column, name, None, low, high, is_date, bool(missing.any()), few)
 
 

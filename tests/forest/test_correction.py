@@ -64,3 +64,10 @@ def test_all_columns_are_no_subset(kind, cut_prior):
 
 def test_at_most_half_of_the_tuning_goes_uncorrected():
     assert [num_uncorrected(tuning) for tuning in (0, 1, 2, 15, 30, 1000)] == [0, 0, 1, 7, 15, 15]
+
+
+def test_a_third_of_the_columns_is_considered_unless_told_otherwise():
+    num_columns = (1, 2, 5, 9, 12, 60, 90, 1000)
+    considered = [Correction().num_considered(p) for p in num_columns]
+    assert considered == [1, 2, 3, 3, 4, 20, 30, 30]
+    assert Correction(mtry=7).num_considered(1000) == 7

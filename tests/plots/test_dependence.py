@@ -255,6 +255,25 @@ def test_labels_say_what_was_transformed(run, table):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("size (cm)", "log rate")
 
 
+def test_grids_of_any_order_are_drawn_in_that_of_the_axis(run, table):
+    shuffled = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [1, -1, 0]})
+    ordered = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [-1, 0, 1]})
+    np.testing.assert_array_equal(drawn(shuffled[0]), drawn(ordered[0]))
+
+
+def test_dates_with_gaps_and_a_column_without_any_value(rng):
+    days = pd.Series(pd.date_range("2020-01-01", periods=40, freq="9D")).where(rng.random(40) > 0.3)
+    X = pd.DataFrame({"visit": days, "x": rng.standard_normal(40)})
+    run = prior_runs.draw_run(rng, X)
+    axes = plot_partial_dependence(run, X, ["visit", ("visit", "x")], grid=9, labels={"f": "rate"})
+    assert axes[0].get_xticklabels(minor=True)[0].get_text() == "missing"
+    assert axes[0].get_ylabel() == "rate"
+    assert_texts_apart(axes)
+    nothing = partial_dependence(run, X, "visit", grid=[np.nan])
+    (ax,) = plot_partial_dependence(nothing, X)
+    assert drawn(ax)[0].size == 1
+
+
 @pytest.mark.parametrize("num_columns", [1, 2, 3, 12, 40])
 def test_no_text_runs_into_another(num_columns):
     result = made_up(num_columns, lambda v: f"mean income of all the people in {1950 + v}")

@@ -152,5 +152,5 @@ def test_residuals_of_chosen_columns_have_a_panel_each(run, table):
     y = pd.Series(np.zeros(ROWS))
     (ax,) = plot_residuals(run, table, y, "flag", labels={"flag": "flagged"})
     assert ax.get_xlabel() == "flagged"
-    with pytest.raises(ValueError, match="X has no column 'age'"):
+    with pytest.raises(ValueError, match="columns names the column 'age'"):
         plot_residuals(run, table, y, "age")
