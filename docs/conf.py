@@ -83,5 +83,5 @@ def setup(app: Sphinx) -> None:
     """Connect the functions above to what Sphinx does."""
     app.connect("config-inited", run_all)
     app.connect("source-read", show_guide)
-    app.connect("env-get-outdated", lambda *_: ["diagnostics"])  # its outputs are new, if not its text
+    app.connect("env-get-outdated", lambda *_: ["diagnostics"])  # what it shows may have changed
     app.connect("autodoc-process-signature", show_init)

@@ -17,7 +17,8 @@ GENERATED = DOCS / "_generated"
 EXAMPLES = DOCS.parent / "examples"
 MODES = ("fast", "full", "skip")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
-FAST = "Made with `--fast`: few rows and draws, so that it shows the layout and no results."
+WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---"  # what scripts print has long lines
+FAST = "Made with `--fast`, from few rows and draws: it shows what one gets to see, and no results."
 
 
 def read_mode() -> str:
@@ -51,17 +52,17 @@ def write_gallery() -> None:
     folder = GENERATED / "examples"
     folder.mkdir(parents=True, exist_ok=True)
     scripts = sorted(EXAMPLES.glob("*.py"), key=lambda path: (path.stem != "quickstart", path.stem))
-    entries = []
+    contents = []
     for script in scripts:
         title, text = read_docstring(script)
         shown = show_example(script, folder)
         path = f"../../../examples/{script.name}"
         source = fence(f"{{literalinclude}} {path}", ":language: python")
-        page = [f"# {title}", text, shown, "## The script", source]
+        page = [WIDE, f"# {title}", text, shown, "## The script", source]
         (folder / f"{script.stem}.md").write_text("\n\n".join(page), encoding="utf-8")
-        entries.append(entry(script.stem, title, has_figure=bool(shown)))
+        contents.append(entry(script.stem, title, has_figure=bool(shown)))
     pages = [f"_generated/examples/{script.stem}" for script in scripts]
-    contents = [*entries, fence("{toctree}", ":hidden:", "", *pages)]
+    contents.append(fence("{toctree}", ":hidden:", "", *pages))
     (GENERATED / "gallery.inc.md").write_text("\n\n".join(contents), encoding="utf-8")
 
 
