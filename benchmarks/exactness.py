@@ -6,10 +6,11 @@
 y = f(x) + noise, with Friedman's function f of the first 5 of 10 uniform columns, on a grid of n,
 noise and number of trees; one data set for each n, in which only the scale of the noise differs.
 In each cell two chains of `XBARTRegressor(correction="tree")`, whose law is the posterior, and two
-with `correction="none"` keep equally many draws. Everything else is as by default. Half of the
-sweeps of "tree" are burn-in, the first 15 of them uncorrected; that of "none" is 15, as in the
-paper. Intervals and errors are those of f at the first 200 training rows. Whole forests are
-proposed from states of the chains of "tree", to which "sweep" would lead as well.
+with `correction="none"` keep equally many draws. Trees of both consider all columns; everything
+else is as by default. Half of the sweeps of "tree" are burn-in, the first 15 of them uncorrected;
+that of "none" is 15, as in the paper. Intervals and errors are those of f at the first 200 training
+rows. Whole forests are proposed from states of the chains of "tree", to which "sweep" would lead as
+well.
 """
 
 import argparse
@@ -119,6 +120,7 @@ def measure(problem: Problem, num_trees: int, plan: Plan) -> Figures:
                 num_trees=num_trees,
                 num_sweeps=burnin + num_draws,
                 burnin=burnin,
+                mtry=NUM_COLUMNS,
                 correction=correction,
                 random_state=chain,
             ).fit(problem.X, problem.y)
