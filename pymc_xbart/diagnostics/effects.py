@@ -8,7 +8,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.grid import MISSING
-from pymc_xbart.forest.draws import find_draws
+from pymc_xbart.forest.draws import evenly_spaced, find_draws
 from pymc_xbart.forest.predict import predict
 from pymc_xbart.forest.prior import real_number, whole_number
 from pymc_xbart.forest.tables import as_numbers
@@ -127,8 +127,7 @@ def _find_forest(idata: Any, X: Any, var_name: str | None, draws: int | None) ->
     kept: xr.DataArray = posterior[var_name]
     if draws is None or "draw" not in kept.dims:
         return kept
-    count = min(whole_number(draws, "draws"), kept.sizes["draw"])
-    return kept.isel(draw=np.linspace(0, kept.sizes["draw"] - 1, count).round().astype(int))
+    return kept.isel(draw=evenly_spaced(kept.sizes["draw"], whole_number(draws, "draws")))
 
 
 def _scaled(tau: xr.DataArray, scale: float | xr.DataArray) -> xr.DataArray:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.grid import Grid
 from pymc_xbart.diagnostics.selection import some_trees, splits_of_trees
 from pymc_xbart.forest.stored import StoredForest
-from pymc_xbart.forest.views import Seen, see
+from pymc_xbart.forest.views import Seen, places_of, see
 from pymc_xbart.kernels import Forest, marginal_values, profile_values
 
 
@@ -74,11 +74,8 @@ def _place(
     stored: StoredForest, held: Held
 ) -> tuple[Forest, NDArray[np.float64], NDArray[np.bool_]]:
     """Forest whose splits name rows of what is seen, its cuts, and which splits are held."""
-    column = stored.forest.column
-    is_split = column >= 0
-    is_held = is_split & held.is_held[column]  # leaves look up the last column, in vain
-    place = np.where(
-        is_held, held.points.place[column, stored.view], held.rows.place[column, stored.view]
-    )
-    place = np.where(is_split, place, column).astype(np.int32)
-    return stored.forest._replace(column=place), stored.cut_value, is_held
+    forest = stored.forest
+    is_held = (forest.column >= 0) & held.is_held[forest.column]  # leaves look up the last, in vain
+    of_points, of_rows = (places_of(forest, stored.view, seen) for seen in (held.points, held.rows))
+    place = np.where(is_held, of_points, of_rows)
+    return forest._replace(column=place), stored.cut_value, is_held

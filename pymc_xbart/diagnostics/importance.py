@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.columns import COLUMN, label, names_of
 from pymc_xbart.diagnostics.submodels import (
@@ -14,7 +13,7 @@ from pymc_xbart.diagnostics.submodels import (
     r2_of_submodel,
     splits_of_columns,
 )
-from pymc_xbart.forest.draws import find_draws
+from pymc_xbart.forest.draws import evenly_spaced, find_draws
 from pymc_xbart.forest.new_rows import read_new_rows
 from pymc_xbart.forest.prior import check_choice, whole_number
 
@@ -118,7 +117,8 @@ def variable_importance(
     if found.text.size < 2:
         msg = "There is one draw only, but R^2 compares draws with each other. Pass at least two."
         raise ValueError(msg)
-    matrix = _thin(read_new_rows(X, found).X, whole_number(max_rows, "max_rows"))
+    matrix = read_new_rows(X, found).X
+    matrix = matrix[evenly_spaced(matrix.shape[0], whole_number(max_rows, "max_rows"))]
     submodels = make_submodels(found, matrix)
     order = _order_columns(submodels, method, max_searched)
     steps = range(1, len(order) + 1)
@@ -127,17 +127,10 @@ def variable_importance(
     importance = xr.Dataset(
         {
             "r2": label(found, r2, {COLUMN: [names[v] for v in order]}),
-            "reference": label(found, r2_of_submodel(submodels, order)),
+            "reference": label(found, r2[:, -1]),  # with all columns,
         }
     )
     return importance.assign_coords(num_columns=(COLUMN, np.array(steps)))
-
-
-def _thin(X: NDArray[np.float64], max_rows: int) -> NDArray[np.float64]:
-    if X.shape[0] <= max_rows:
-        return X
-    kept: NDArray[np.float64] = X[np.linspace(0, X.shape[0] - 1, max_rows).round().astype(int)]
-    return kept
 
 
 def _order_columns(submodels: Submodels, method: str, max_searched: int) -> list[int]:

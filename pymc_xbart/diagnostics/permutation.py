@@ -14,9 +14,8 @@ from pymc_xbart.forest.new_rows import read_new_rows
 from pymc_xbart.forest.prior import whole_number
 from pymc_xbart.forest.stored import StoredDraw, StoredForest
 from pymc_xbart.forest.tables import as_numbers, first_rows
-from pymc_xbart.forest.views import Seen, evaluate_trees, see
+from pymc_xbart.forest.views import Seen, evaluate_trees, places_of, see
 from pymc_xbart.kernels import route_values
-from pymc_xbart.kernels.records import NO_COLUMN
 
 Score = Callable[[Any, NDArray[np.float64]], float]
 
@@ -155,9 +154,7 @@ def _changes(stored: StoredForest, column: int, rows: _Rows) -> NDArray[np.float
     num_places, num_rows = rows.seen.rows.shape
     has_column = splits_of_trees(stored, rows.seen.place.shape[0])[:, column]
     _, forest, view, cut_value, _ = some_trees(stored, has_column)
-    place = np.where(
-        forest.column == NO_COLUMN, NO_COLUMN, rows.seen.place[forest.column, view]
-    ).astype(np.int32)
+    place = places_of(forest, view, rows.seen)
     step = np.where(forest.column == column, num_places, 0).astype(np.int32)
     f = np.empty((rows.everything.shape[0] // num_places, num_rows))
     for k, values in enumerate(f):

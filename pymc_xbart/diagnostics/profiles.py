@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.columns import label, read_all
 from pymc_xbart.diagnostics.grid import Grid
 from pymc_xbart.diagnostics.held import at_each_row, hold, see_rows
-from pymc_xbart.forest.draws import Draws
+from pymc_xbart.forest.draws import Draws, evenly_spaced
 from pymc_xbart.forest.new_rows import NewRows
 from pymc_xbart.forest.prior import whole_number
 
@@ -22,8 +22,7 @@ def choose_rows(rows: int | Sequence[int] | None, num_rows: int) -> NDArray[np.i
     if rows is None:
         return np.arange(num_rows)
     if np.ndim(rows) == 0:
-        count = min(whole_number(rows, "rows"), num_rows)
-        return np.linspace(0, num_rows - 1, count).round().astype(np.int64)
+        return evenly_spaced(num_rows, whole_number(rows, "rows"))
     chosen = np.asarray(rows)
     is_number = chosen.ndim == 1 and chosen.dtype.kind in "iu" and chosen.size > 0
     if not is_number or chosen.min() < 0 or chosen.max() >= num_rows:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.columns import read_all
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.stored import StoredForest
-from pymc_xbart.forest.views import Seen, see
+from pymc_xbart.forest.views import Seen, places_of, see
 from pymc_xbart.kernels import WeightedForest, expected_changes, expected_values, shares_left
 from pymc_xbart.kernels.records import NO_COLUMN
 
@@ -41,9 +41,10 @@ def make_submodels(draws: Draws, X: NDArray[np.float64]) -> Submodels:
 
 def _weigh(stored: StoredForest, seen: Seen) -> WeightedForest:
     forest = stored.forest
-    place = np.where(forest.column == NO_COLUMN, 0, seen.place[forest.column, stored.view])
     share_left = shares_left(forest, stored.rows)
-    return WeightedForest(forest, place.astype(np.int32), stored.cut_value, share_left)
+    return WeightedForest(
+        forest, places_of(forest, stored.view, seen), stored.cut_value, share_left
+    )
 
 
 def splits_of_columns(submodels: Submodels) -> NDArray[np.int64]:

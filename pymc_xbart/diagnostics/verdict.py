@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from pymc_xbart.forest.correction import LOW_ACCEPTANCE
+
 R_HAT = 1.01  # Vehtari et al. (2021), section 4
 ESS = 400  # the same: with fewer, R-hat and these numbers themselves are too rough
 # Of thousands of rows some are beyond by chance. More than this share is not chance, nor is a
 # single R-hat as large as this.
 MAX_SHARE, MAX_R_HAT = 0.05, 1.1
 MIN_CHAINS, MIN_DRAWS = 4, 100
-LOW_ACCEPTANCE = 0.02  # below it the step, too, says that a chain hardly moves
 MAX_FACTOR = 20  # times as many draws: beyond, the answer is another model or sampler
 MAX_NAMED = 5  # quantities that a sentence lists
 

@@ -12,6 +12,7 @@ MIN_REGROWN = 5  # few trees hold each other in place, and take no time
 # Columns that a tree considers. Measured: of 10 columns, all give as many effective draws a second
 # as 3 do, and more of them a sweep; of 30 and more, a third give twice as many a second as all.
 LEAST_MTRY, MTRY_SHARE, MOST_MTRY = 10, 1 / 3, 30
+LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
 

@@ -6,6 +6,7 @@ Objects of xarray are known by what they offer, so that the regressor does witho
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pymc_xbart.forest.prior import whole_number
 from pymc_xbart.forest.schema import Schema, schema_name, trees_name
@@ -111,7 +112,14 @@ def _thin(text: Any, draws: int) -> Any:
     dim = "draw" if "draw" in text.dims else "sample" if "sample" in text.dims else None
     if dim is None or draws >= text.sizes[dim]:
         return text
-    return text.isel({dim: np.linspace(0, text.sizes[dim] - 1, draws).round().astype(int)})
+    return text.isel({dim: evenly_spaced(text.sizes[dim], draws)})
+
+
+def evenly_spaced(size: int, count: int) -> NDArray[np.int64]:
+    """Places of `count` things among `size`, the first and the last among them; all if too few."""
+    places: NDArray[np.int64]
+    places = np.linspace(0, size - 1, min(count, size)).round().astype(np.int64)
+    return places
 
 
 def _schema(idata: Any, name: str) -> Schema:

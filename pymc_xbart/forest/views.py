@@ -231,6 +231,12 @@ def see(X: NDArray[np.float64], is_categorical: NDArray[np.bool_]) -> Seen:
     return Seen(np.ascontiguousarray(rows), place)
 
 
+def places_of(forest: Forest, number: NDArray[np.int32], seen: Seen) -> NDArray[np.int32]:
+    """Which row of `seen.rows` each split compares, (nodes,); NO_COLUMN at leaves."""
+    place = np.where(forest.column == NO_COLUMN, NO_COLUMN, seen.place[forest.column, number])
+    return place.astype(np.int32)
+
+
 def evaluate_trees(
     forest: Forest,
     number: NDArray[np.int32],
@@ -239,5 +245,5 @@ def evaluate_trees(
     f: NDArray[np.float64],
 ) -> None:
     """Sum of the trees at rows, with columns and views as `to_columns` gives them; f is written."""
-    place = np.where(forest.column == NO_COLUMN, NO_COLUMN, seen.place[forest.column, number])
-    route_values(forest._replace(column=place.astype(np.int32)), cut_value, seen.rows, f)
+    shown = forest._replace(column=places_of(forest, number, seen))
+    route_values(shown, cut_value, seen.rows, f)

@@ -15,11 +15,10 @@ from pymc_xbart.diagnostics.agreement import ConvergenceSummary, names_of_elemen
 from pymc_xbart.diagnostics.convergence import convergence_summary
 from pymc_xbart.diagnostics.quantities import DRAW_DIMS, labels_of
 from pymc_xbart.diagnostics.verdict import ESS, R_HAT, mean_name, variance_name
+from pymc_xbart.plots import curves
 from pymc_xbart.plots.intervals import COLOUR, GREY, shorten
 
-# Okabe & Ito: colours that colour-blind readers can tell apart; then dashes tell.
-COLOURS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"
-DASHES = "-", "--", ":", "-."
+COLOURS = *curves.COLOURS, "black"
 LIMITS = {"r_hat": R_HAT, "ess_bulk": ESS, "ess_tail": ESS}
 TITLES = {
     "r_hat": f"R-hat (aim: below {R_HAT})",
@@ -164,7 +163,7 @@ def _draw_distributions(row: NDArray[Any], many: Mapping[str, xr.Dataset]) -> No
                 np.concatenate([np.zeros(values[:1].size), share[: values.size]]),
                 where="post",
                 color=COLOURS[k % len(COLOURS)],
-                ls=DASHES[k // len(COLOURS) % len(DASHES)],
+                ls=curves.STYLES[k // len(COLOURS) % len(curves.STYLES)],
                 label=f"{shorten(name)} ({each[which].size})",
             )
         ax.set_ylim(-0.02, 1.02)

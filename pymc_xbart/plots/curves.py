@@ -7,8 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.forest.prior import positive_number
-from pymc_xbart.plots.intervals import GREY, PROBABILITIES
+from pymc_xbart.plots.intervals import GREY, PROBABILITIES, ends_of, text_of_interval
 from pymc_xbart.plots.read import is_missing
 from pymc_xbart.plots.scales import Scale
 
@@ -42,13 +43,6 @@ def colour_of(k: int) -> str:
 def style_of(k: int) -> str:
     """Its line: colours that come again have another."""
     return STYLES[k // len(COLOURS) % len(STYLES)]
-
-
-def ends_of(draws: NDArray[np.float64], probability: float) -> NDArray[np.float64]:
-    """Ends of the equal-tailed interval over draws, (2, ...)."""
-    tails = 0.5 - 0.5 * probability, 0.5 + 0.5 * probability
-    ends: NDArray[np.float64] = np.quantile(draws, tails, axis=0)
-    return ends
 
 
 def draw_series(
@@ -148,16 +142,10 @@ def draw_points(
     ax.plot(x, draws.mean(axis=0), "o", ms=4, mfc="white", mec=colour_of(k), mew=1.2, label=name)
 
 
-def text_of_interval(probability: float) -> str:
-    """What a legend calls an interval."""
-    return f"{100 * probability:.4g} % interval"
-
-
 def draw_rug(ax: Axes, x: NDArray[np.float64]) -> None:
     """Mark where rows of X are, by ticks along the bottom; evenly spaced ones if there are many."""
     x = np.sort(x[~np.isnan(x)])
-    if x.size > MAX_TICKS:
-        x = x[np.linspace(0, x.size - 1, MAX_TICKS).round().astype(int)]
+    x = x[evenly_spaced(x.size, MAX_TICKS)]
     transform = ax.get_xaxis_transform()
     ax.plot(
         x,

@@ -10,16 +10,21 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.effects import treatment_effects
+from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.bins import bin_rows
 from pymc_xbart.plots.curves import (
     COLOURS,
     draw_points,
-    ends_of,
     finish_curves,
     read_probabilities,
+)
+from pymc_xbart.plots.intervals import (
+    GREY,
+    PROBABILITIES,
+    check_labels,
+    ends_of,
     text_of_interval,
 )
-from pymc_xbart.plots.intervals import GREY, PROBABILITIES, check_labels
 from pymc_xbart.plots.panels import Panels
 from pymc_xbart.plots.read import DRAW_DIMS, Column, choose_columns, column_of, is_result, read_data
 from pymc_xbart.plots.scales import make_scale
@@ -149,7 +154,7 @@ def _draw_sorted(
     """Draw rows in ascending order of their posterior means, and their average."""
     num_rows = conditional.shape[1]
     order = np.argsort(conditional.mean(axis=0), stable=True)
-    rank = _spread(num_rows)
+    rank = evenly_spaced(num_rows, MAX_ROWS)
     draws = conditional[:, order[rank]]
     if rank.size <= MAX_LINES:
         draw_points(
@@ -167,12 +172,6 @@ def _draw_sorted(
     ax.axhline(average.mean(), color=COLOURS[1], lw=1.2, ls="--", label="average effect")
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_xlabel(f"{num_rows} rows, sorted by their effect")
-
-
-def _spread(num_rows: int) -> NDArray[np.int64]:
-    """Ranks to draw, all or evenly spaced ones."""
-    count = min(num_rows, MAX_ROWS)
-    return np.linspace(0, num_rows - 1, count).round().astype(np.int64)
 
 
 def _draw_groups(
@@ -202,7 +201,7 @@ def _draw_along(
     """Draw effects along a column: rows as dots, averages of bins with intervals."""
     ax = panels.axes[k]
     bins = bin_rows(name, column, shown)
-    rows = _spread(bins.x.size)
+    rows = evenly_spaced(bins.x.size, MAX_ROWS)
     mean = conditional.mean(axis=0)
     ax.plot(bins.x[rows], mean[rows], ".", ms=3, color=GREY, alpha=0.5, label="mean of one row")
     means = bins.means(conditional)

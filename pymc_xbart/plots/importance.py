@@ -13,6 +13,7 @@ from pymc_xbart.plots.intervals import (
     PROBABILITIES,
     draw_intervals,
     draws_by_column,
+    ends_of,
     make_axes,
     shown_names,
 )
@@ -79,8 +80,7 @@ def _draw_r2(
     num_left_out = num_columns - len(names)
     ax = make_axes(len(names) + (num_left_out > 0), figsize, ax)
     reference = importance["reference"].values.ravel()
-    tail = 0.5 - 0.5 * PROBABILITIES[1]
-    ax.axvspan(*np.quantile(reference, [tail, 1.0 - tail]), color="0.88", label="all columns")
+    ax.axvspan(*ends_of(reference, PROBABILITIES[1]), color="0.88", label="all columns")
     ax.axvline(reference.mean(), color=GREY, ls="--", lw=1)
     draw_intervals(ax, r2, names[:1] + [f"+ {name}" for name in names[1:]], num_left_out)
     ax.set_xlim(-0.02, 1.02)

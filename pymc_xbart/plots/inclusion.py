@@ -17,8 +17,7 @@ from pymc_xbart.plots.intervals import (
     make_axes,
     shown_names,
 )
-
-DRAW_DIMS = {"chain", "draw", "sample"}
+from pymc_xbart.plots.read import DRAW_DIMS
 
 
 def plot_inclusion(
@@ -90,7 +89,7 @@ def _count(idata: Any, var_name: str | None, draws: int | None) -> xr.DataArray:
     is_counted = hasattr(idata, "data_vars") and {"count", "share"} <= set(idata.data_vars)
     inclusion = idata if is_counted else variable_inclusion(idata, var_name=var_name, draws=draws)
     count: xr.DataArray = inclusion["count"]
-    return count.sum([dim for dim in count.dims if dim not in DRAW_DIMS | {"column"}])
+    return count.sum([dim for dim in count.dims if dim not in {*DRAW_DIMS, "column"}])
 
 
 def _draw_prior(ax: Axes, split_weights: Any, num_columns: int, order: NDArray[np.intp]) -> None:

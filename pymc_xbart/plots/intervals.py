@@ -31,6 +31,18 @@ def make_axes(num_lines: int, figsize: tuple[float, float] | None, ax: Axes | No
     return ax
 
 
+def ends_of(draws: NDArray[np.float64], probability: float) -> NDArray[np.float64]:
+    """Ends of the equal-tailed interval over draws, (2, ...)."""
+    tails = 0.5 - 0.5 * probability, 0.5 + 0.5 * probability
+    ends: NDArray[np.float64] = np.quantile(draws, tails, axis=0)
+    return ends
+
+
+def text_of_interval(probability: float) -> str:
+    """What a legend calls an interval."""
+    return f"{100 * probability:.4g} % interval"
+
+
 def draw_intervals(
     ax: Axes, draws: NDArray[np.float64], names: list[str], num_left_out: int
 ) -> None:
@@ -48,9 +60,8 @@ def draw_intervals(
     """
     y = np.arange(len(names))
     for probability, width in zip(PROBABILITIES, (3.5, 1.2), strict=True):
-        tails = 0.5 - 0.5 * probability, 0.5 + 0.5 * probability
-        low, high = np.quantile(draws, tails, axis=0)
-        ax.hlines(y, low, high, color=COLOUR, lw=width, label=f"{100 * probability:g} % interval")
+        label = text_of_interval(probability)
+        ax.hlines(y, *ends_of(draws, probability), color=COLOUR, lw=width, label=label)
     ax.plot(draws.mean(axis=0), y, "o", ms=6, mfc="white", mec=COLOUR, mew=1.4, label="mean")
     more = [f"{num_left_out} more column{'s' if num_left_out > 1 else ''}"] if num_left_out else []
     ax.set_yticks(np.arange(len(names) + len(more)), names + more)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pymc_xbart.diagnostics.residuals import residuals
+from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.bins import Bins, bin_rows
-from pymc_xbart.plots.curves import COLOURS, finish_curves, text_of_interval
-from pymc_xbart.plots.intervals import GREY, check_labels
+from pymc_xbart.plots.curves import COLOURS, finish_curves
+from pymc_xbart.plots.intervals import GREY, check_labels, text_of_interval
 from pymc_xbart.plots.panels import INCHES_A_CATEGORY, INCHES_WIDE, Panels
 from pymc_xbart.plots.read import choose_columns, column_of, read_data
 
@@ -107,7 +108,7 @@ def plot_residuals(
 
 
 def _draw(ax: Axes, bins: Bins, residuals: NDArray[np.float64], probability: float) -> None:
-    rows = np.linspace(0, residuals.size - 1, min(residuals.size, MAX_DOTS)).round().astype(int)
+    rows = evenly_spaced(residuals.size, MAX_DOTS)
     ax.axhline(0.0, color="black", lw=0.8)
     ax.plot(bins.x[rows], residuals[rows], ".", ms=3, color=GREY, alpha=0.5, label="one row")
     mean = bins.means(residuals)

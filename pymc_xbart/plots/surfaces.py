@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.read import Column
 from pymc_xbart.plots.scales import Scale
 
@@ -36,6 +37,5 @@ def draw_dots(ax: Axes, scales: tuple[Scale, Scale], columns: tuple[Column, Colu
     """Mark where rows of X are; evenly spaced ones if there are many."""
     x, y = (s.place_data(column.values) for s, column in zip(scales, columns, strict=True))
     chosen = np.flatnonzero(~np.isnan(x + y))
-    if chosen.size > MAX_DOTS:
-        chosen = chosen[np.linspace(0, chosen.size - 1, MAX_DOTS).round().astype(int)]
+    chosen = chosen[evenly_spaced(chosen.size, MAX_DOTS)]
     ax.plot(x[chosen], y[chosen], "o", ms=2.5, mfc="white", mec="black", mew=0.4, alpha=0.8)

@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pymc.pytensorf import compile as compile_pytensor
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.sharedvar import TensorSharedVariable
 
 from pymc_xbart.forest.prior import check_sigma, check_split_weights
 from pymc_xbart.kernels import Forest
 from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.plugin.ensemble import Splits
+from pymc_xbart.plugin.point_function import Point, PointFunction
 from pymc_xbart.plugin.random_variable import check_columns, forest_inputs
 from pymc_xbart.plugin.statistics import statistics_of
-
-Point = dict[str, NDArray[Any]]
 
 
 class Hyperparameters:
@@ -64,16 +61,13 @@ class Hyperparameters:
         if not self.is_random:
             return
         outputs = model.replace_rvs_by_values([sigma, split_weights])
-        needed = set(ancestors(outputs))
-        values = [value for value in model.value_vars if value in needed]
-        self._names = [value.name for value in values]
-        self._function = compile_pytensor(values, outputs, mode=mode)
+        self._function = PointFunction(outputs, model, mode)
 
     def __call__(self, point: Point) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate sigma, (k,), and split weights, (k, p), at values of the model's variables."""
         values = self._constant
         if self._function is not None:
-            values = self._function(*(point[name] for name in self._names))
+            values = self._function(point)
             check_columns(self._rv, self._num_columns, np.shape(values[1])[-1])
         try:
             sigma = check_sigma(values[0])

@@ -13,10 +13,10 @@ from pytensor.graph.basic import Variable
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.kernels import STEEPEST
 from pymc_xbart.plugin.hyperparameters import Hyperparameters
+from pymc_xbart.plugin.point_function import Point
 from pymc_xbart.plugin.probe import Kind, draw_probes, find_kind
 from pymc_xbart.plugin.random_variable import forest_inputs
 from pymc_xbart.plugin.second_order import (
-    Point,
     SecondOrder,
     Total,
     check_shapes,

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pymc.logprob.utils import ParameterValueError
 
-from pymc_xbart.plugin.second_order import Point, SecondOrder, flatten
+from pymc_xbart.plugin.point_function import Point
+from pymc_xbart.plugin.second_order import SecondOrder, flatten
 
 NUM_POINTS = 3  # values of the other variables: those of the model's point, and two more
 # Spread of the probes of f, in prior standard deviations: where f will be, far enough out to meet

@@ -32,7 +32,7 @@ from pytensor.scalar.basic import Sign
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
-Point = dict[str, NDArray[Any]]
+from pymc_xbart.plugin.point_function import Point
 
 # What brings a graph to its simplest form, without fusing its nodes.
 REWRITES = ("canonicalize", "stabilize", "specialize")

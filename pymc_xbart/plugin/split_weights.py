@@ -20,7 +20,6 @@ import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pymc.logprob.transforms import SimplexTransform
 from pymc.model import Model, modelcontext
-from pymc.pytensorf import compile as compile_pytensor
 from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator, get_value_vars_from_user_vars
@@ -37,10 +36,9 @@ from pymc_xbart.forest.split_weights import (
     slice_sample,
 )
 from pymc_xbart.plugin.dirichlet import concentration_of, is_dirichlet, is_marked
+from pymc_xbart.plugin.point_function import Point, PointFunction
 from pymc_xbart.plugin.statistics import leaf_logp, parameter_behind, statistics_of
 from pymc_xbart.plugin.target import is_forest
-
-Point = dict[str, NDArray[Any]]
 
 
 class Weights(NamedTuple):
@@ -138,9 +136,8 @@ class SplitWeightsStep(BlockedStep):
     def _compile(self, model: Model, mode: Any) -> None:
         """Compile concentrations, and what else depends on their parameters or on the weights."""
         rvs = [each.rv for each in self._weights]
-        names = {each.value_name for each in self._weights}
-        weights = [value for value in self.vars if value.name in names]
-        parameters = [value for value in self.vars if value.name not in names]
+        weights = [model.rvs_to_values[rv] for rv in rvs]
+        parameters = [value for value in self.vars if value not in weights]
         beside, prior = [], []
         for term in _other_terms(rvs, model):
             behind = set(ancestors([term]))
@@ -149,8 +146,8 @@ class SplitWeightsStep(BlockedStep):
             elif not behind.isdisjoint(parameters):
                 prior.append(term)
         concentrations = model.replace_rvs_by_values(list(map(concentration_of, rvs)))
-        self._prior = _PointFunction([_total(prior), *concentrations], model, mode)
-        self._beside = _PointFunction([_total(beside)], model, mode) if beside else None
+        self._prior = PointFunction([_total(prior), *concentrations], model, mode)
+        self._beside = PointFunction([_total(beside)], model, mode) if beside else None
 
     def setup_chain(self, rng: np.random.Generator, tune: int, draws: int) -> None:
         """Take the chain's generator."""
@@ -203,20 +200,6 @@ class SplitWeightsStep(BlockedStep):
     def competence(var: Variable, has_grad: bool) -> Competence:  # noqa: ARG004
         """Ideal for what a forest has marked, useless for everything else."""
         return Competence.IDEAL if is_marked(var) else Competence.INCOMPATIBLE
-
-
-class _PointFunction:
-    """Expressions of a model's value variables, compiled."""
-
-    def __init__(self, outputs: list[Variable], model: Model, mode: Any) -> None:
-        needed = set(ancestors(outputs))
-        values = [value for value in model.value_vars if value in needed]
-        self._names = [str(value.name) for value in values]
-        self._function = compile_pytensor(values, outputs, mode=mode)
-
-    def __call__(self, point: Point) -> list[NDArray[Any]]:
-        values: list[NDArray[Any]] = self._function(*(point[name] for name in self._names))
-        return values
 
 
 def _check(rvs: list[Variable], model: Model) -> None:

@@ -27,6 +27,7 @@ from rich.table import Column
 
 from pymc_xbart.forest.correction import (
     BURN_IN,
+    LOW_ACCEPTANCE,
     REGROW,
     Correction,
     check_correction,
@@ -38,8 +39,6 @@ from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kerne
 from pymc_xbart.plugin.start import number_of_chain, read_start, start_chain
 from pymc_xbart.plugin.storage import NO_TREES, Text
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
-
-LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 
 
 @dataclass_state

@@ -22,9 +22,10 @@ from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.forest.views import encode_views, share_weights
 from pymc_xbart.kernels import STEEPEST, Prior
 from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
-from pymc_xbart.plugin.hyperparameters import Hyperparameters, Point
+from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import Likelihood
+from pymc_xbart.plugin.point_function import Point
 from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
 from pymc_xbart.plugin.storage import find_schema
 
