@@ -9,7 +9,7 @@ import numpy as np
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
 from pymc_xbart.kernels.score import NOWHERE, find_cuts, look_at, start_code_range, without_places
@@ -36,11 +36,12 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
     table = tabulate_evidence(prior.leaf_var, zeros, work.half_log, work.gain)
+    take_up(zeros, work)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
-        gather_rows(zeros, zeros, work.rows)
+        gather_rows(work.tally, zeros, table.is_uniform, work.rows)
         add_node(tree, np.int64(0), np.int32(0), np.int32(zeros.size), np.int32(0), 0.0, 0.0)
         # Children stand behind their parent, so that the order of storage serves.
         for node in range(forest.tree_start[index + 1] - start):
@@ -55,7 +56,7 @@ def _fill(forest, design, prior, work, zeros, available):
                     available[row, v] = is_varied(design, v, work.rows, bare.start, bare.stop)
                     continue
                 start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, False)
-                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, work.scratch)
+                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, False, work.scratch)
                 available[row, v] = num_cuts if prior.cut_prior == CUTS else min(num_cuts, 1)
             row += 1
             left = np.int64(forest.left[start + node])
@@ -66,6 +67,7 @@ def _fill(forest, design, prior, work, zeros, available):
                 column,
                 forest.cut[start + node],
                 design.codes[column],
+                table,
                 work.rows,
                 work.spare,
             )

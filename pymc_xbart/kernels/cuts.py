@@ -20,24 +20,30 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import Powers, make_powers
+from pymc_xbart.kernels.tally import count_of
 
 
 class Cuts(NamedTuple):
     """Candidate cuts of one column in one node, in increasing order; the rest is unused room."""
 
     code: np.ndarray  # (num_buckets,) int32, rows with code <= this go left
-    num_left: np.ndarray  # (num_buckets,) uint32, rows that go left
-    g: np.ndarray  # (num_buckets,) float64, their sum of g
+    tally: np.ndarray  # (num_buckets,) int64, of the rows that go left
     h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where h is uniform
-    log_weight: np.ndarray  # (num_buckets,) float64, scratch of the scoring
-    powers: Powers  # (num_buckets,), more of it
+    # Scratch of the scoring, (num_buckets,) each.
+    half_log: np.ndarray  # float64, as in EvidenceTable, of the left plus of the right
+    left_gain: np.ndarray  # float64, as in EvidenceTable, of the left
+    right_gain: np.ndarray  # float64, of the right
+    log_weight: np.ndarray  # float64
+    powers: Powers
 
 
 def make_cuts(size: int) -> Cuts:
     """Allocate room for the cuts that `size` buckets can offer."""
     return Cuts(
         np.empty(size, np.int32),
-        np.empty(size, np.uint32),
+        np.empty(size, np.int64),
+        np.empty(size),
+        np.empty(size),
         np.empty(size),
         np.empty(size),
         np.empty(size),
@@ -57,6 +63,7 @@ def list_cuts(
     num_cutpoints,
     min_samples_leaf,
     uniform_h,
+    bits,
     cuts,
 ):
     """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
@@ -70,32 +77,32 @@ def list_cuts(
         As `sum_column` returns them.
     num_rows : int
         Rows of the node.
+    bits : int
+        Of a tally, for the number of rows.
     """
     # Arrays are taken out of their records once: inside of loops Numba would count references at
     # each access.
-    bucket_rows, sum_g, sum_h = buckets
-    cut_code, cut_num_left, cut_g, cut_h, _, _ = cuts
+    tally, sum_h = buckets
+    cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
     step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
     last_legal = num_rows - min_samples_leaf
-    if step > 1 and _has_few(bucket_rows, first, last, min_samples_leaf, last_legal, num_cutpoints):
+    if step > 1 and _has_few(tally, bits, first, last, min_samples_leaf, last_legal, num_cutpoints):
         step = 1
     num_cuts = 0
     next_multiple = max(step, min_samples_leaf)
     inverse_step = 1.0 / step
-    num_left = 0
-    left_g = 0.0
+    left = np.int64(0)
     left_h = 0.0
     for b in range(first, last + 1):
-        num_left += bucket_rows[b]
-        left_g += sum_g[b]
+        left += tally[b]
         if not uniform_h:
             left_h += sum_h[b]
-        if num_left > last_legal:
-            break
+        num_left = count_of(left, bits)
         if num_left >= next_multiple:
+            if num_left > last_legal:
+                break
             cut_code[num_cuts] = ((base + position[b] + 1) << shift) - 1
-            cut_num_left[num_cuts] = num_left
-            cut_g[num_cuts] = left_g
+            cut_tally[num_cuts] = left
             cut_h[num_cuts] = left_h
             num_cuts += 1
             # A division of integers takes longer than everything else here. Half a row more keeps
@@ -113,6 +120,7 @@ def list_cuts(
             min_samples_leaf,
             last_legal,
             uniform_h,
+            bits,
             cuts,
         )
     return num_cuts
@@ -120,36 +128,34 @@ def list_cuts(
 
 @inner_kernel
 def _list_first_cut(
-    buckets, position, base, shift, first, last, first_legal, last_legal, uniform_h, cuts
+    buckets, position, base, shift, first, last, first_legal, last_legal, uniform_h, bits, cuts
 ):
     """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
-    num_left = 0
-    left_g = 0.0
+    left = np.int64(0)
     left_h = 0.0
     for b in range(first, last + 1):
-        num_left += buckets.num_rows[b]
-        left_g += buckets.g[b]
+        left += buckets.tally[b]
         if not uniform_h:
             left_h += buckets.h[b]
-        if first_legal <= num_left <= last_legal:
+        if first_legal <= count_of(left, bits) <= last_legal:
             cuts.code[0] = ((base + position[b] + 1) << shift) - 1
-            cuts.num_left[0] = num_left
-            cuts.g[0] = left_g
+            cuts.tally[0] = left
             cuts.h[0] = left_h
             return 1
     return 0
 
 
 @inner_kernel
-def _has_few(bucket_rows, first, last, first_legal, last_legal, enough):
+def _has_few(tally, bits, first, last, first_legal, last_legal, enough):
     """Whether there are at most `enough` legal cuts."""
     num_legal = 0
-    num_left = 0
+    num_left = np.int64(0)
     for b in range(first, last + 1):
-        num_left += bucket_rows[b]
+        num_rows = count_of(tally[b], bits)
+        num_left += num_rows
         if num_left > last_legal:
             break
-        if bucket_rows[b] > 0 and num_left >= first_legal:
+        if num_rows > 0 and num_left >= first_legal:
             num_legal += 1
             if num_legal > enough:
                 return False

@@ -51,6 +51,14 @@ def returning_kernel(function: Callable) -> Callable:
     return _compile_inner(function)
 
 
+def contracting_kernel(function: Callable) -> Callable:
+    """Compile an inner kernel in which a product and a sum may be rounded once instead of twice.
+
+    Many processors have one instruction for both. Infinities and NaN are what they are elsewhere.
+    """
+    return _compile_inner(function, _nrt=False, fastmath={"contract"})
+
+
 def _compile_inner(function: Callable, **more: Any) -> Callable:
     options = OPTIONS | {"no_cpython_wrapper": True} | more
     compiled: Any = numba.njit(**options)(function)

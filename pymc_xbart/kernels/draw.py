@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.decorator import contracting_kernel, inner_kernel
 
 # Weights this many nats below the largest cannot change a double-precision sum of fewer than 2^20
 # terms.
@@ -56,17 +56,19 @@ def log_sum_exp_of_many(log_weight, size, powers):
     The exponentials are written out, as loops that processors carry out for several weights at a
     time; the library's is called once for each. Their relative error is below 1e-14.
     """
-    largest = -np.inf
-    for k in range(size):
-        largest = max(largest, log_weight[k])
+    largest = _largest(log_weight[:size])
     if largest == -np.inf:
         return largest
-    _exponentials(log_weight[:size], largest, powers.mantissa[:size], powers.power[:size])
-    _to_powers_of_two(powers.bits[:size])
-    return largest + np.log(_dot(powers.mantissa[:size], powers.power[:size]))
+    # Some more of no weight, so that none is left over where eight are taken at a time.
+    padded = min((size + 7) // 8 * 8, log_weight.size)
+    for k in range(size, padded):
+        log_weight[k] = -np.inf
+    _exponentials(log_weight[:padded], largest, powers.mantissa[:padded], powers.power[:padded])
+    _to_powers_of_two(powers.bits[:padded])
+    return largest + np.log(_dot(powers.mantissa[:padded], powers.power[:padded]))
 
 
-@inner_kernel
+@contracting_kernel
 def _exponentials(log_weight, largest, mantissa, power):
     """With x = `log_weight` - `largest`, write exp(r) to `mantissa`, `ROUNDING` + k to `power`."""
     for i in range(mantissa.size):
@@ -96,6 +98,24 @@ def _to_powers_of_two(bits):
     """Turn `ROUNDING` + k into 2^k, as the bits of floating-point numbers."""
     for i in range(bits.size):
         bits[i] = (bits[i] + 1023) << 52
+
+
+@inner_kernel
+def _largest(a):
+    """Largest of some numbers, of four that do not wait for each other."""
+    first = -np.inf
+    second = -np.inf
+    third = -np.inf
+    fourth = -np.inf
+    num_fours = a.size // 4
+    for i in range(num_fours):
+        first = a[4 * i] if a[4 * i] > first else first
+        second = a[4 * i + 1] if a[4 * i + 1] > second else second
+        third = a[4 * i + 2] if a[4 * i + 2] > third else third
+        fourth = a[4 * i + 3] if a[4 * i + 3] > fourth else fourth
+    for i in range(4 * num_fours, a.size):
+        first = a[i] if a[i] > first else first
+    return max(max(first, second), max(third, fourth))
 
 
 @inner_kernel

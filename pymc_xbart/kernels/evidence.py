@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
+from pymc_xbart.kernels.tally import count_of, sum_of
 
 
 class EvidenceTable(NamedTuple):
@@ -37,6 +38,14 @@ def log_evidence(sum_g, sum_h, leaf_var):
     """Log of the integrated likelihood of a node, relative to f unchanged there."""
     precision_ratio = 1.0 + leaf_var * sum_h
     return 0.5 * (leaf_var * sum_g * sum_g / precision_ratio - np.log(precision_ratio))
+
+
+@inner_kernel
+def sums_of_node(tally, sum_h, rows, table):
+    """Sums of g and h over some of `rows`, given their tally, and sum of h unless that is uniform."""
+    if table.is_uniform:
+        sum_h = count_of(tally, rows.bits) * table.h
+    return sum_of(tally, rows.bits, rows.unit[0]), sum_h
 
 
 @inner_kernel

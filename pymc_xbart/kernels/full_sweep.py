@@ -22,7 +22,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
+from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
 from pymc_xbart.kernels.records import (
     NO_COLUMN,
     Design,
@@ -260,6 +260,7 @@ def walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin.value, start, origin_leaf[index], g, h)
+        take_up(g, work)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)
@@ -274,7 +275,6 @@ def walk(
                 is_origin or is_given,
                 evaluates_origin and not is_origin,
                 work.current if is_origin else work.tree,
-                g,
                 h,
                 design,
                 prior,

@@ -24,7 +24,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import is_shared
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
-from pymc_xbart.kernels.evidence import log_evidence
+from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
 from pymc_xbart.kernels.histogram import NodeRows
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.score import (
@@ -35,6 +35,7 @@ from pymc_xbart.kernels.score import (
     make_scratch,
     score_node,
 )
+from pymc_xbart.kernels.tally import num_count_bits, tally_rows
 from pymc_xbart.kernels.tree import (
     add_node,
     make_tree,
@@ -47,6 +48,7 @@ from pymc_xbart.kernels.tree import (
 class Workspace(NamedTuple):
     """Scratch of a sweep over n rows and p columns. Nothing in it outlives a call."""
 
+    tally: np.ndarray  # (n,) int64, of each row for the tree at hand, in units of `rows`
     rows: NodeRows
     spare: NodeRows
     tree: np.ndarray  # (2 n,) NODE_DTYPE, the tree that grows
@@ -65,9 +67,16 @@ def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Works
     """Allocate the scratch that a sweep needs; keep it between sweeps."""
 
     def node_rows() -> NodeRows:
-        return NodeRows(np.empty(num_rows, np.uint32), np.empty(num_rows), np.empty(num_rows))
+        return NodeRows(
+            np.empty(num_rows, np.uint32),
+            np.empty(num_rows, np.int64),
+            np.empty(num_rows),
+            num_count_bits(num_rows),
+            np.ones(1),
+        )
 
     return Workspace(
+        np.empty(num_rows, np.int64),
         node_rows(),
         node_rows(),
         make_tree(num_rows),
@@ -92,10 +101,18 @@ class Built(NamedTuple):
 
 
 @inner_kernel
+def take_up(g, work):
+    """Let `work` hold g (n,) of the forest without the tree that is to be built or redrawn."""
+    tally_rows(g, work.rows.bits, work.tally, work.rows.unit)
+
+
+@inner_kernel
 def build_tree(
-    forest, start, is_given, root_is_scored, tree, g, h, design, prior, table, choice, work, rng
+    forest, start, is_given, root_is_scored, tree, h, design, prior, table, choice, work, rng
 ):
     """Grow a tree from the root, or follow a given one along its own path.
+
+    `work` must have taken up g of the forest without the tree.
 
     One function, because both score the nodes they meet, and Numba would compile scoring twice.
 
@@ -108,8 +125,7 @@ def build_tree(
         Whether `work.root_scores` holds the scores of the root for the same g and h.
     tree : (2 n,) NODE_DTYPE
         Overwritten with the tree, and `work.rows` with its rows.
-    g, h : (n,) float64
-        Of the forest without the tree.
+    h : (n,) float64
     choice : ColumnChoice
         The same for all nodes, and with all columns of the tree, if it is given.
 
@@ -118,10 +134,11 @@ def build_tree(
     Built
     """
     rows = work.rows
-    num_places = work.scratch.stored.num_rows.shape[0]
-    min_rows = work.scratch.buckets.num_rows.size
-    sum_g, sum_h = gather_rows(g, h, rows)
-    add_node(tree, np.int64(0), np.int32(0), np.int32(g.size), np.int32(0), sum_g, sum_h)
+    num_places = work.scratch.stored.tally.shape[0]
+    min_rows = work.scratch.buckets.tally.size
+    tally, sum_h = gather_rows(work.tally, h, table.is_uniform, rows)
+    sum_g, sum_h = sums_of_node(tally, sum_h, rows, table)
+    add_node(tree, np.int64(0), np.int32(0), np.int32(h.size), np.int32(0), sum_g, sum_h)
     if num_places > 0 and is_shared(choice):  # else a child may need sums that its parent lacks
         tree[0]["place"] = 0
     log_w = 0.0
@@ -152,7 +169,7 @@ def build_tree(
         v = scores.considered[option]
         if not is_given:
             cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
-        split_node(tree, index, left, v, cut, design.codes[v], rows, work.spare)
+        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.spare)
         evidence = evidence_of_children(tree, index, table.leaf_var)
         log_w -= evidence - scores.log_share[0]
         log_density += evidence - scores.log_evidence[option]

@@ -1,4 +1,4 @@
-"""Sums of g and h over neighbouring codes, by column and node (floor 0: NumPy and Numba only).
+"""Tallies over neighbouring codes, by column and node (floor 0: NumPy and Numba only).
 
 Bucket b holds the rows with (code >> shift) == base + b. The shift is the smallest that spreads the
 node's own range of codes over the buckets at hand, so that resolution follows the rows down the
@@ -21,23 +21,24 @@ from pymc_xbart.kernels.ordered import MAX_ORDERED
 from pymc_xbart.kernels.sparse import add_marked, gather_marked
 
 BUCKETS_PER_CUT = 8  # how finely candidate cuts can be placed between two neighbours
-MIN_BUCKETS = 1024  # count and g in this many buckets fit in the first-level cache beside the rows
+MIN_BUCKETS = 1024  # tallies of this many buckets fit in the first-level cache beside the rows
 MAX_STORE_BYTES = 2**28  # for sums kept for larger children; beyond it they are added up anew
 
 
 class NodeRows(NamedTuple):
-    """The rows of a tree, ordered so that every node owns a slice, with g and h beside them."""
+    """The rows of a tree, ordered so that every node owns a slice, with what is added up beside."""
 
     row: np.ndarray  # (n,) uint32
-    g: np.ndarray  # (n,) float64
-    h: np.ndarray  # (n,) float64
+    tally: np.ndarray  # (n,) int64
+    h: np.ndarray  # (n,) float64; undefined where h is uniform
+    bits: int  # of a tally, for the number of rows
+    unit: np.ndarray  # (1,) float64, of a tally's sum of g
 
 
 class Buckets(NamedTuple):
     """Sums of one column in one node, or of all columns in several nodes."""
 
-    num_rows: np.ndarray  # (..., num_buckets) int32
-    g: np.ndarray  # (..., num_buckets) float64
+    tally: np.ndarray  # (..., num_buckets) int64
     h: np.ndarray  # (..., num_buckets) float64, undefined where h is uniform
 
 
@@ -48,7 +49,7 @@ def num_buckets(num_cutpoints: int) -> int:
 
 def make_buckets(*shape: int) -> Buckets:
     """Allocate buckets; their contents are undefined."""
-    return Buckets(np.empty(shape, np.int32), np.empty(shape), np.empty(shape))
+    return Buckets(np.empty(shape, np.int64), np.empty(shape))
 
 
 def num_stored(num_rows: int, num_columns: int, size: int) -> int:
@@ -60,7 +61,7 @@ def num_stored(num_rows: int, num_columns: int, size: int) -> int:
     """
     if num_rows <= MAX_ORDERED:
         return 0
-    bytes_per_node = num_columns * size * 20
+    bytes_per_node = num_columns * size * 16
     return min((num_rows // size).bit_length() + 1, MAX_STORE_BYTES // bytes_per_node)
 
 
@@ -120,7 +121,7 @@ def sum_column(
     is_sparse : bool
         Sum k is of bucket `sparse.position[k]`, and not of bucket k.
     """
-    size = own.num_rows.size
+    size = own.tally.size
     first = np.int64(0)
     last = np.int64(-1)
     # Once more at most, with the node's own range of codes. A loop, so that adding up is compiled
@@ -141,7 +142,7 @@ def sum_column(
                 _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
             if has_sibling and not is_narrowed:
                 _subtract(parent, own, sibling, last, uniform_h)
-            first, last = _occupied(own.num_rows, last)
+            first, last = _occupied(own.tally, last)
             width = last - first
         # A node that fills more than half of its buckets would need more than there are under the
         # next smaller shift.
@@ -154,10 +155,9 @@ def sum_column(
 @inner_kernel
 def _clear(buckets, last, uniform_h):
     """Set the buckets up to `last` to zero."""
-    num_rows, sum_g, sum_h = buckets
+    tally, sum_h = buckets
     for b in range(last + 1):
-        num_rows[b] = 0
-        sum_g[b] = 0.0
+        tally[b] = 0
     if not uniform_h:
         for b in range(last + 1):
             sum_h[b] = 0.0
@@ -166,12 +166,11 @@ def _clear(buckets, last, uniform_h):
 @inner_kernel
 def _subtract(parent, own, sibling, last, uniform_h):
     """Write what is left of the parent's sums without the node's to `sibling`."""
-    parent_num_rows, parent_g, parent_h = parent
-    own_num_rows, own_g, own_h = own
-    num_rows, sum_g, sum_h = sibling
+    parent_tally, parent_h = parent
+    own_tally, own_h = own
+    tally, sum_h = sibling
     for b in range(last + 1):
-        num_rows[b] = parent_num_rows[b] - own_num_rows[b]
-        sum_g[b] = parent_g[b] - own_g[b]
+        tally[b] = parent_tally[b] - own_tally[b]
     if not uniform_h:
         for b in range(last + 1):
             sum_h[b] = parent_h[b] - own_h[b]
@@ -179,31 +178,29 @@ def _subtract(parent, own, sibling, last, uniform_h):
 
 @inner_kernel
 def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
-    """Add count, g and h of each row to the bucket of its code."""
-    row, g, h = rows
-    num_rows, sum_g, sum_h = buckets
+    """Add tally and h of each row to the bucket of its code."""
+    row, tally, h, _, _ = rows
+    sum_tally, sum_h = buckets
     base = POSITION_DTYPE(base)
     shift = POSITION_DTYPE(shift)
     if uniform_h:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
-            num_rows[b] += 1
-            sum_g[b] += g[i]
+            sum_tally[b] += tally[i]
     else:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
-            num_rows[b] += 1
-            sum_g[b] += g[i]
+            sum_tally[b] += tally[i]
             sum_h[b] += h[i]
 
 
 @inner_kernel
-def _occupied(num_rows, last):
+def _occupied(tally, last):
     """First and last bucket up to `last` that hold rows."""
     first = np.int64(0)
-    while num_rows[first] == 0:
+    while tally[first] == 0:  # a tally of no rows
         first += 1
-    while num_rows[last] == 0:
+    while tally[last] == 0:
         last -= 1
     return first, last
 

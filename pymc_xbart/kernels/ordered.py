@@ -19,17 +19,20 @@ ORDER_DTYPE = np.uint16
 class Members(NamedTuple):
     """Rows of one node among all n rows."""
 
-    is_member: np.ndarray  # (n,) uint8, 1 for the rows of the node, else 0
-    g: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes
-    h: np.ndarray  # (n,) float64, likewise, and where h is uniform
+    tally: np.ndarray  # (n,) int64, by row; 0 for rows of other nodes
+    h: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes, and if h is uniform
     row: np.ndarray  # (n + 1,) ORDER_DTYPE, those of the node in the order of a column
+    running: np.ndarray  # (n + 1,) int64, tallies of the first, the first two, ... of them
 
 
 def make_members(num_rows: int) -> Members:
     """Allocate for n rows; for none, if there are too many to use this."""
     size = num_rows if num_rows <= MAX_ORDERED else 0
     return Members(
-        np.zeros(size, np.uint8), np.empty(size), np.empty(size), np.zeros(size + 1, ORDER_DTYPE)
+        np.zeros(size, np.int64),
+        np.empty(size),
+        np.zeros(size + 1, ORDER_DTYPE),
+        np.zeros(size + 1, np.int64),
     )
 
 
@@ -44,14 +47,13 @@ def order_rows(codes: np.ndarray) -> np.ndarray:
 @inner_kernel
 def mark_members(rows, start, stop, uniform_h, members):
     """Let `members` hold the rows of the node `rows[start:stop]`."""
-    row, g, h = rows
-    is_member, member_g, member_h, _ = members
-    for i in range(is_member.size):
-        is_member[i] = 0
+    row, tally, h, _, _ = rows
+    member_tally, member_h, _, _ = members
+    for i in range(member_tally.size):
+        member_tally[i] = 0
     for k in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         i = POSITION_DTYPE(row[k])
-        is_member[i] = 1
-        member_g[i] = g[k]
+        member_tally[i] = tally[k]
         if not uniform_h:
             member_h[i] = h[k]
 
@@ -65,6 +67,8 @@ def list_ordered_cuts(
     num_cutpoints,
     min_samples_leaf,
     uniform_h,
+    bits,
+    wants_codes,
     members,
     cuts,
 ):
@@ -80,21 +84,27 @@ def list_ordered_cuts(
         Whether any two rows have the same code.
     num_rows : int
         Rows of the node, which `members` holds.
+    bits : int
+        Of a tally, for the number of rows.
+    wants_codes : bool
+        Whether `cuts.code` is asked for, which takes some more time.
     """
-    is_member, _, _, row = members
-    size = POSITION_DTYPE(0)
-    for k in range(POSITION_DTYPE(order.size)):
-        i = order[k]
-        row[size] = i  # to be overwritten unless it is one of the node's
-        size += POSITION_DTYPE(is_member[i])
+    lists_rows = wants_codes or has_ties or not uniform_h
+    _add_up(order, lists_rows, bits, members)
     step = max(1, (num_rows - 2) // num_cutpoints)
     last_legal = num_rows - min_samples_leaf
-    if step > 1 and _has_few(codes, row, has_ties, min_samples_leaf, last_legal, num_cutpoints):
+    if step > 1 and _has_few(
+        codes, members.row, has_ties, min_samples_leaf, last_legal, num_cutpoints
+    ):
         step = 1
     first = max(step, min_samples_leaf)
+    # Where no legal cut passes a multiple of the step, the first legal one is the only candidate.
+    if not lists_rows:
+        if first > last_legal:
+            first, step = min_samples_leaf, num_rows
+        return _pick_even(members.running, first, step, last_legal, cuts.tally)
     num_cuts = _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts)
     if num_cuts == 0 and step > 1:
-        # No legal cut passes a multiple of the step: the first legal one is the only candidate.
         first, step = min_samples_leaf, num_rows
         num_cuts = _walk(
             codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts
@@ -103,35 +113,70 @@ def list_ordered_cuts(
 
 
 @inner_kernel
+def _add_up(order, lists_rows, bits, members):
+    """Add up the node's rows in the order of a column, one by one, and list them if asked to."""
+    tally, _, row, running = members
+    in_count = POSITION_DTYPE((np.int64(1) << bits) - 1)
+    total = np.int64(0)
+    # What is written for a row of another node is overwritten by the next of this one: their number
+    # is part of the tally.
+    if lists_rows:
+        for k in range(POSITION_DTYPE(order.size)):
+            i = order[k]
+            position = POSITION_DTYPE(total) & in_count
+            total += tally[i]
+            running[position] = total
+            row[position] = i
+    else:
+        for k in range(POSITION_DTYPE(order.size)):
+            position = POSITION_DTYPE(total) & in_count
+            total += tally[order[k]]
+            running[position] = total
+
+
+@inner_kernel
+def _pick_even(running, first, step, last_legal, tally):
+    """List the cuts behind `first` rows and behind further multiples of `step`: there are no ties.
+
+    Only tallies are listed. `first` is a multiple of `step` or, if above it, the first legal cut.
+    """
+    if first > last_legal:
+        return np.int64(0)
+    tally[0] = running[first - 1]
+    num_cuts = POSITION_DTYPE(1)
+    one = POSITION_DTYPE(1)
+    num_left = POSITION_DTYPE((first // step + 1) * step)
+    while num_left <= POSITION_DTYPE(last_legal):
+        tally[num_cuts] = running[num_left - one]
+        num_cuts += one
+        num_left += POSITION_DTYPE(step)
+    return np.int64(num_cuts)
+
+
+@inner_kernel
 def _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts):
     """List the cut at or behind `first` rows, and those behind further multiples of `step`."""
-    _, g, h, row = members
-    cut_code, cut_num_left, cut_g, cut_h, _, _ = cuts
+    _, h, row, running = members
+    cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
     inverse_step = 1.0 / step
     num_cuts = 0
     num_left = np.int64(0)
-    left_g = 0.0
     left_h = 0.0
     target = np.int64(first)
     while target <= last_legal:
-        more_g = _sum_at(g, row, num_left, target)
-        more_h = 0.0 if uniform_h else _sum_at(h, row, num_left, target)
+        before = num_left
         num_left = target
-        code = codes[row[num_left - 1]]
         if has_ties:
+            code = codes[row[num_left - 1]]
             while num_left < num_rows and codes[row[num_left]] == code:
-                more_g += g[row[num_left]]
-                if not uniform_h:
-                    more_h += h[row[num_left]]
                 num_left += 1
             if num_left > last_legal:
                 break
-        left_g += more_g
-        left_h += more_h
-        cut_code[num_cuts] = code
-        cut_num_left[num_cuts] = num_left
-        cut_g[num_cuts] = left_g
-        cut_h[num_cuts] = left_h
+        cut_tally[num_cuts] = running[num_left - 1]
+        cut_code[num_cuts] = codes[row[num_left - 1]]
+        if not uniform_h:
+            left_h += _sum_at(h, row, before, num_left)
+            cut_h[num_cuts] = left_h
         num_cuts += 1
         if num_cuts == 1 or has_ties:
             # See `cuts.list_cuts`, which divides in the same way.

@@ -13,7 +13,7 @@ from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 
 @inner_kernel
-def partition_rows(codes, cut, rows, start, stop, spare):
+def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
     """Move the rows with code <= cut to the front of `rows[start:stop]`.
 
     Parameters
@@ -24,6 +24,8 @@ def partition_rows(codes, cut, rows, start, stop, spare):
         A code.
     rows : NodeRows
         Reordered in place between start and stop.
+    uniform_h : bool
+        Whether all rows have the same h, so that it need not be moved, or summed.
     spare : NodeRows
         Scratch of the same size.
 
@@ -34,75 +36,84 @@ def partition_rows(codes, cut, rows, start, stop, spare):
     last_left : int
         Largest code on the left: the same split, named by a value that occurs in the node. -1 if
         the left is empty.
-    left_g, left_h, right_g, right_h : float
-        Sums over each side.
+    left, right : int
+        Tallies of both sides.
+    left_h, right_h : float
+        Sums over both sides; 0 where h is uniform.
     """
-    row, g, h = rows
-    spare_row, spare_g, spare_h = spare
+    row, tally, h, _, _ = rows
+    spare_row, spare_tally, spare_h, _, _ = spare
     middle = POSITION_DTYPE(start)
     num_right = POSITION_DTYPE(0)
     one = POSITION_DTYPE(1)  # a plain 1 is signed and would turn the sum into a float
     last_left = -1
-    left_g = 0.0
+    left = np.int64(0)
+    right = np.int64(0)
     left_h = 0.0
-    right_g = 0.0
     right_h = 0.0
     for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
-        code = codes[row[i]]
-        if code <= cut:
-            last_left = max(last_left, code)
-            left_g += g[i]
-            left_h += h[i]
-            row[middle] = row[i]
-            g[middle] = g[i]
-            h[middle] = h[i]
-            middle += one
-        else:
-            right_g += g[i]
-            right_h += h[i]
-            spare_row[num_right] = row[i]
-            spare_g[num_right] = g[i]
+        # Written to both sides: a branch that goes either way costs more than a few stores.
+        is_left = codes[row[i]] <= cut
+        last_left = max(last_left, codes[row[i]] if is_left else -1)
+        left += tally[i] if is_left else 0
+        right += 0 if is_left else tally[i]
+        spare_row[num_right] = row[i]
+        spare_tally[num_right] = tally[i]
+        row[middle] = row[i]
+        tally[middle] = tally[i]
+        if not uniform_h:
+            left_h += h[i] if is_left else 0.0
+            right_h += 0.0 if is_left else h[i]
             spare_h[num_right] = h[i]
-            num_right += one
+            h[middle] = h[i]
+        middle += one if is_left else POSITION_DTYPE(0)
+        num_right += POSITION_DTYPE(0) if is_left else one
     for i in range(num_right):
         row[middle + i] = spare_row[i]
-        g[middle + i] = spare_g[i]
-        h[middle + i] = spare_h[i]
-    return np.int64(middle), last_left, left_g, left_h, right_g, right_h
+        tally[middle + i] = spare_tally[i]
+        if not uniform_h:
+            h[middle + i] = spare_h[i]
+    return np.int64(middle), last_left, left, right, left_h, right_h
 
 
 @inner_kernel
-def gather_rows(g, h, rows):
-    """Put all rows into one node, in order: `rows` is overwritten. Returns the sums of g and h."""
-    sum_g = 0.0
-    sum_h = 0.0
-    row, row_g, row_h = rows
-    for i in range(g.size):
+def gather_rows(tally, h, uniform_h, rows):
+    """Put all rows into one node, in order: `rows` is overwritten. Returns their tally, and sum h.
+
+    The sum of h is 0 where h is uniform.
+    """
+    row, row_tally, row_h, _, _ = rows
+    total = np.int64(0)
+    for i in range(tally.size):
         row[i] = i
-        row_g[i] = g[i]
-        row_h[i] = h[i]
-        sum_g += g[i]
-        sum_h += h[i]
-    return sum_g, sum_h
+        row_tally[i] = tally[i]
+        total += tally[i]
+    sum_h = 0.0
+    if not uniform_h:
+        for i in range(h.size):
+            row_h[i] = h[i]
+            sum_h += h[i]
+    return total, sum_h
 
 
 @inner_kernel
-def gather_leaves(g, h, leaf, first, num_leaves, rows):
+def gather_leaves(tally, h, uniform_h, leaf, first, num_leaves, rows):
     """Put the rows of the leaves first, first + 1, ... into one node, in order.
 
-    Returns how many there are, and their sums of g and h.
+    Returns how many there are, their tally, and their sum of h, which is 0 where h is uniform.
     """
-    sum_g = 0.0
+    row, row_tally, row_h, _, _ = rows
+    total = np.int64(0)
     sum_h = 0.0
-    row, row_g, row_h = rows
     size = POSITION_DTYPE(0)
-    for i in range(g.size):
-        # Written in any case: a branch that goes either way costs more than three stores.
+    for i in range(tally.size):
+        # Written in any case: a branch that goes either way costs more than a few stores.
         row[size] = i
-        row_g[size] = g[i]
-        row_h[size] = h[i]
+        row_tally[size] = tally[i]
         is_in = first <= leaf[i] < first + num_leaves
+        total += tally[i] if is_in else 0
+        if not uniform_h:
+            row_h[size] = h[i]
+            sum_h += h[i] if is_in else 0.0
         size += POSITION_DTYPE(is_in)
-        sum_g += g[i] if is_in else 0.0
-        sum_h += h[i] if is_in else 0.0
-    return np.int64(size), sum_g, sum_h
+    return np.int64(size), total, sum_h

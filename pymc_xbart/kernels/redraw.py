@@ -20,6 +20,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp
+from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
 from pymc_xbart.kernels.partition import gather_leaves, partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
@@ -36,15 +37,16 @@ SPLITS_PER_TREE = 2  # more of them move f less than they cost, once trees hold 
 
 
 @inner_kernel
-def redraw_splits(forest, index, leaf, g, h, design, prior, table, choice, work, rng):
+def redraw_splits(forest, index, leaf, h, design, prior, table, choice, work, rng):
     """Draw a successor of tree `index` of the forest, some splits apart from it, with leaf values.
+
+    `work` must have taken up g of the forest without the tree.
 
     Parameters
     ----------
     leaf : (n,) int32
         Leaf of each row in the tree; overwritten.
-    g, h : (n,) float64
-        Of the forest without the tree.
+    h : (n,) float64
     choice : ColumnChoice
         The same for all nodes.
 
@@ -56,21 +58,19 @@ def redraw_splits(forest, index, leaf, g, h, design, prior, table, choice, work,
     tree = work.tree
     num_nodes = load_tree(forest, index, tree)
     for _ in range(SPLITS_PER_TREE):
-        num_nodes = redraw_split(
-            tree, num_nodes, leaf, g, h, design, prior, table, choice, work, rng
-        )
-    sum_leaves(tree, num_nodes, leaf, g, h)
+        num_nodes = redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, rng)
+    sum_leaves(tree, num_nodes, leaf, work.tally, h, table, work.rows)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return num_nodes
 
 
 @inner_kernel
-def redraw_split(tree, num_nodes, leaf, g, h, design, prior, table, choice, work, rng):
+def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, rng):
     """Redraw what happens at one site. Returns the new number of nodes."""
     scores = work.scores
     site = draw_site(tree, num_nodes, rng)
     old_column = tree[site]["column"]
-    node = gather_site(tree, site, leaf, g, h, work.rows)
+    node = gather_site(tree, site, leaf, h, table, work)
     if choice.is_per_tree:
         work.site_column[0] = old_column
         draw_subset(work.site_column, choice, rng)
@@ -131,14 +131,17 @@ def draw_site(tree, num_nodes, rng):
 
 
 @inner_kernel
-def gather_site(tree, site, leaf, g, h, rows):
-    """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
+def gather_site(tree, site, leaf, h, table, work):
+    """Put the rows of a site into `work.rows`. Returns the site as a node to be scored."""
     first = site
     num_leaves = 1
     if not is_leaf(tree, site):
         first = np.int64(tree[site]["left"])
         num_leaves = 2
-    size, sum_g, sum_h = gather_leaves(g, h, leaf, first, num_leaves, rows)
+    size, tally, sum_h = gather_leaves(
+        work.tally, h, table.is_uniform, leaf, first, num_leaves, work.rows
+    )
+    sum_g, sum_h = sums_of_node(tally, sum_h, work.rows, table)
     return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
 
 
@@ -190,7 +193,7 @@ def divide(design, prior, table, node, column, cut, log_stop, work):
     if column == NO_COLUMN:
         return Halves(np.int64(node.stop), np.int64(0), 0.0)
     middle, last_left, _, _, _, _ = partition_rows(
-        design.codes[column], cut, work.rows, node.start, node.stop, work.spare
+        design.codes[column], cut, work.rows, node.start, node.stop, table.is_uniform, work.spare
     )
     log_surplus = 0.0
     if log_stop < 0.0:

@@ -17,15 +17,16 @@ from pymc_xbart.kernels.tree import draw_leaf_values
 
 
 @inner_kernel
-def regrow_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng):
+def regrow_tree(forest, index, leaf, h, design, prior, table, choice, is_corrected, work, rng):
     """Draw a successor of tree `index` of the forest, with leaf values.
+
+    `work` must have taken up g of the forest without the tree.
 
     Parameters
     ----------
     leaf : (n,) int32
         Leaf of each row in the tree; overwritten.
-    g, h : (n,) float64
-        Of the forest without the tree.
+    h : (n,) float64
     is_corrected : bool
         Whether the new tree must pass a Metropolis-Hastings test. Needs a `choice` that is the same
         for all nodes.
@@ -54,7 +55,6 @@ def regrow_tree(forest, index, leaf, g, h, design, prior, table, choice, is_corr
             is_given,
             is_corrected and not is_given,
             work.current if is_given else work.tree,
-            g,
             h,
             design,
             prior,

@@ -22,13 +22,14 @@ import numpy as np
 
 from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
-from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp, log_sum_exp_of_many
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
 from pymc_xbart.kernels.ordered import Members, list_ordered_cuts, make_members, mark_members
 from pymc_xbart.kernels.records import COLUMNS, CUTS
 from pymc_xbart.kernels.sparse import Sparse, make_sparse
+from pymc_xbart.kernels.tally import count_of, sum_of
 
 # Of the type of a tree's arrays: for another one, Numba would compile all scoring once more.
 NOWHERE = np.int32(-1)
@@ -124,6 +125,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     available = 0.0  # what prior weights are divided by
     left_out = 0.0  # what they would be divided by in addition, if all columns were considered
     has_any = False
+    knows_even = False  # whether `scratch.cuts` knows the counts of all columns with even cuts
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
     if num_looked_at > 0:
         look_at(design, table, rows, node, scratch)
@@ -140,14 +142,18 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
                 left_out += weight
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
-        num_cuts = find_cuts(design, prior, table, rows, node, v, scratch)
+        num_cuts = find_cuts(design, prior, table, rows, node, v, False, scratch)
         if is_left_out:
             if num_cuts > 0:
                 left_out += weight
             continue
         if num_cuts > 0:
             has_any = True
-            scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table)
+            is_even = has_even_cuts(design, v)
+            if table.is_uniform and not (is_even and knows_even):
+                look_up_counts(scratch.cuts, num_cuts, node, table, rows.bits)
+                knows_even = is_even
+            scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table, rows)
             log_weight[k] = np.log(weight) + scores.log_evidence[k]
             if prior.cut_prior == COLUMNS:
                 log_weight[k] -= np.log(num_cuts)
@@ -191,35 +197,56 @@ def without_places(node, place):
 
 
 @inner_kernel
-def score_cuts(cuts, num_cuts, node, table):
-    """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp."""
+def has_even_cuts(design, v):
+    """Whether a column has as many rows left of each cut as every other column of which this holds.
+
+    The cuts of a column without ties are a matter of counting, unless codes share buckets.
+    """
+    return design.num_codes[v] == design.order.shape[1]
+
+
+@inner_kernel
+def look_up_counts(cuts, num_cuts, node, table, bits):
+    """Look up in the table what the number of rows on both sides of each cut says."""
+    _, tally, _, half_log, left_gain, right_gain, _, _ = cuts
+    num_rows = POSITION_DTYPE(node.stop - node.start)
+    for k in range(num_cuts):
+        left = POSITION_DTYPE(count_of(tally[k], bits))
+        right = num_rows - left
+        half_log[k] = table.half_log[left] + table.half_log[right]
+        left_gain[k] = table.gain[left]
+        right_gain[k] = table.gain[right]
+
+
+@inner_kernel
+def score_cuts(cuts, num_cuts, node, table, rows):
+    """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp.
+
+    Where h is uniform, counts must have been looked up.
+    """
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
-    _, num_left, left_g, left_h, log_weight, powers = cuts
+    _, tally, left_h, half_log, left_gain, right_gain, log_weight, powers = cuts
+    bits = rows.bits
+    unit = rows.unit[0]
     sum_g = node.sum_g
     if table.is_uniform:
-        num_rows = np.uint32(node.stop - node.start)
-        half_log = table.half_log
-        gain = table.gain
-        for k in range(num_cuts):
-            left = num_left[k]
-            right = num_rows - left
-            right_g = sum_g - left_g[k]
+        for k in range(POSITION_DTYPE(num_cuts)):
+            left_g = sum_of(tally[k], bits, unit)
+            right_g = sum_g - left_g
             log_weight[k] = (
-                half_log[left]
-                + half_log[right]
-                + gain[left] * left_g[k] * left_g[k]
-                + gain[right] * right_g * right_g
+                half_log[k] + left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
             )
     else:
         leaf_var = table.leaf_var
         sum_h = node.sum_h
         for k in range(num_cuts):
-            right_g = sum_g - left_g[k]
+            left_g = sum_of(tally[k], bits, unit)
+            right_g = sum_g - left_g
             left_ratio = 1.0 + leaf_var * left_h[k]
             # sum_h - h can come out below zero by rounding where the right side has no curvature
             right_ratio = 1.0 + leaf_var * max(0.0, sum_h - left_h[k])
             log_weight[k] = 0.5 * (
-                leaf_var * (left_g[k] * left_g[k] / left_ratio + right_g * right_g / right_ratio)
+                leaf_var * (left_g * left_g / left_ratio + right_g * right_g / right_ratio)
                 - np.log(left_ratio * right_ratio)
             )
     return log_sum_exp_of_many(log_weight, num_cuts, powers)
@@ -235,8 +262,10 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # memory traffic for each.
     again = without_places(node, node.place)
     look_at(design, table, rows, node, scratch)
-    num_cuts = find_cuts(design, prior, table, rows, again, v, scratch)
-    log_total = score_cuts(scratch.cuts, num_cuts, again, table)
+    num_cuts = find_cuts(design, prior, table, rows, again, v, True, scratch)
+    if table.is_uniform:
+        look_up_counts(scratch.cuts, num_cuts, again, table, rows.bits)
+    log_total = score_cuts(scratch.cuts, num_cuts, again, table, rows)
     drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
     return scratch.cuts.code[drawn]
 
@@ -249,10 +278,11 @@ def look_at(design, table, rows, node, scratch):
 
 
 @inner_kernel
-def find_cuts(design, prior, table, rows, node, v, scratch):
+def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
     """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are.
 
-    The node must be the one that was looked at last.
+    The node must be the one that was looked at last. The codes of the cuts may be left out unless
+    they are asked for.
     """
     if design.order.shape[1] > 0:
         return list_ordered_cuts(
@@ -263,6 +293,8 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
             prior.num_cutpoints,
             prior.min_samples_leaf,
             table.is_uniform,
+            rows.bits,
+            wants_codes,
             scratch.members,
             scratch.cuts,
         )
@@ -308,6 +340,7 @@ def find_cuts(design, prior, table, rows, node, v, scratch):
         prior.num_cutpoints,
         prior.min_samples_leaf,
         table.is_uniform,
+        rows.bits,
         scratch.cuts,
     )
 
@@ -325,7 +358,7 @@ def has_cuts(design, prior, table, rows, node, scratch):
                 return True
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
-        if find_cuts(design, prior, table, rows, node, v, scratch) > 0:
+        if find_cuts(design, prior, table, rows, node, v, False, scratch) > 0:
             return True
     return False
 
@@ -333,7 +366,7 @@ def has_cuts(design, prior, table, rows, node, scratch):
 @inner_kernel
 def column_of(stored, place, v):
     """Sums of one column in one of the nodes that keep theirs."""
-    return Buckets(stored.num_rows[place, v], stored.g[place, v], stored.h[place, v])
+    return Buckets(stored.tally[place, v], stored.h[place, v])
 
 
 @inner_kernel

@@ -21,8 +21,7 @@ LOG_WORD = 6  # log2 of the bits in a word
 class Sparse(NamedTuple):
     """Buckets between two uses, all zero; and where the buckets that were gathered last lie."""
 
-    num_rows: np.ndarray  # (num_buckets,) int32
-    g: np.ndarray  # (num_buckets,) float64
+    tally: np.ndarray  # (num_buckets,) int64
     h: np.ndarray  # (num_buckets,) float64
     marks: np.ndarray  # (num_buckets / 64,) uint64
     position: np.ndarray  # (num_buckets,) int32, bucket of each sum, in increasing order
@@ -32,8 +31,7 @@ class Sparse(NamedTuple):
 def make_sparse(size: int) -> Sparse:
     """Allocate for a number of buckets that 64 divides."""
     return Sparse(
-        np.zeros(size, np.int32),
-        np.zeros(size),
+        np.zeros(size, np.int64),
         np.zeros(size),
         np.zeros(size >> LOG_WORD, WORD_DTYPE),
         np.empty(size, np.int32),
@@ -63,9 +61,9 @@ def _lowest_bit_of_compiled(word):  # noqa: ARG001
 
 @inner_kernel
 def add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse):
-    """Add count, g and h of each row to the bucket of its code, and mark the bucket."""
-    row, g, h = rows
-    num_rows, sum_g, sum_h, marks, _, _ = sparse
+    """Add tally and h of each row to the bucket of its code, and mark the bucket."""
+    row, tally, h, _, _ = rows
+    sum_tally, sum_h, marks, _, _ = sparse
     base = POSITION_DTYPE(base)
     shift = POSITION_DTYPE(shift)
     log_word = POSITION_DTYPE(LOG_WORD)
@@ -74,14 +72,12 @@ def add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse):
     if uniform_h:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
-            num_rows[b] += 1
-            sum_g[b] += g[i]
+            sum_tally[b] += tally[i]
             marks[b >> log_word] |= one << (b & in_word)
     else:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
-            num_rows[b] += 1
-            sum_g[b] += g[i]
+            sum_tally[b] += tally[i]
             sum_h[b] += h[i]
             marks[b >> log_word] |= one << (b & in_word)
 
@@ -89,8 +85,8 @@ def add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse):
 @inner_kernel
 def gather_marked(sparse, last, uniform_h, own):
     """Move the sums of marked buckets up to `last` to the front of `own`. Returns their number."""
-    num_rows, sum_g, sum_h, marks, position, _ = sparse
-    own_num_rows, own_g, own_h = own
+    tally, sum_h, marks, position, _ = sparse
+    own_tally, own_h = own
     one = WORD_DTYPE(1)
     none = WORD_DTYPE(0)
     size = np.int64(0)
@@ -101,10 +97,8 @@ def gather_marked(sparse, last, uniform_h, own):
             b = (k << LOG_WORD) + lowest_bit(word)
             word &= word - one  # without its lowest bit
             position[size] = b
-            own_num_rows[size] = num_rows[b]
-            own_g[size] = sum_g[b]
-            num_rows[b] = 0
-            sum_g[b] = 0.0
+            own_tally[size] = tally[b]
+            tally[b] = 0
             if not uniform_h:
                 own_h[size] = sum_h[b]
                 sum_h[b] = 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.noise import (
     SideDraws,
     count_splits,
@@ -123,6 +123,7 @@ def _sweep(
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
+        take_up(g, work)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -131,11 +132,11 @@ def _sweep(
         if is_regrown:
             num_regrown -= 1
             num_nodes, is_accepted = regrow_tree(
-                forest, index, leaf, g, h, design, prior, table, choice, is_corrected, work, rng
+                forest, index, leaf, h, design, prior, table, choice, is_corrected, work, rng
             )
         else:
             num_nodes = redraw_splits(
-                forest, index, leaf, g, h, design, prior, table, choice, work, rng
+                forest, index, leaf, h, design, prior, table, choice, work, rng
             )
         tree = work.current if is_regrown and not is_accepted else work.tree
         put_in(tree, leaf, g, h)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel
-from pymc_xbart.kernels.evidence import draw_leaf_value
+from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, NOWHERE, Node
@@ -23,6 +23,7 @@ NODE_DTYPE = np.dtype(
         ("parent_place", np.int32),
         ("sibling_place", np.int32),
         ("value", np.float64),
+        ("tally", np.int64),  # where leaves are added up; else undefined
         ("sum_g", np.float64),
         ("sum_h", np.float64),
     ],
@@ -56,13 +57,15 @@ def add_node(tree, node, start, stop, depth, sum_g, sum_h):
 
 
 @inner_kernel
-def split_node(tree, node, left, column, cut, codes, rows, spare):
+def split_node(tree, node, left, column, cut, codes, table, rows, spare):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
     stop = tree[node]["stop"]
-    middle, last_left, left_g, left_h, right_g, right_h = partition_rows(
-        codes, cut, rows, start, stop, spare
+    middle, last_left, left_tally, right_tally, left_h, right_h = partition_rows(
+        codes, cut, rows, start, stop, table.is_uniform, spare
     )
+    left_g, left_h = sums_of_node(left_tally, left_h, rows, table)
+    right_g, right_h = sums_of_node(right_tally, right_h, rows, table)
     tree[node]["column"] = column
     tree[node]["cut"] = last_left
     tree[node]["left"] = left
@@ -122,14 +125,23 @@ def load_tree(forest, index, tree):
 
 
 @inner_kernel
-def sum_leaves(tree, num_nodes, leaf, g, h):
-    """Sum g and h over the rows of each leaf, with `leaf` (n,) that of each row."""
+def sum_leaves(tree, num_nodes, leaf, tally, h, table, rows):
+    """Sum g and h over the rows of each leaf, with `leaf` (n,) that of each row.
+
+    `tally` and `h` (n,) are by row; `rows` knows the units.
+    """
     for node in range(num_nodes):
-        tree[node]["sum_g"] = 0.0
+        tree[node]["tally"] = 0
         tree[node]["sum_h"] = 0.0
     for i in range(leaf.size):
-        tree[leaf[i]]["sum_g"] += g[i]
-        tree[leaf[i]]["sum_h"] += h[i]
+        tree[leaf[i]]["tally"] += tally[i]
+    if not table.is_uniform:
+        for i in range(leaf.size):
+            tree[leaf[i]]["sum_h"] += h[i]
+    for node in range(num_nodes):
+        sum_g, sum_h = sums_of_node(tree[node]["tally"], tree[node]["sum_h"], rows, table)
+        tree[node]["sum_g"] = sum_g
+        tree[node]["sum_h"] = sum_h
 
 
 @inner_kernel

@@ -20,10 +20,12 @@ from pymc_xbart.kernels import (
 from pymc_xbart.kernels import columns as _columns
 from pymc_xbart.kernels import draw as _draw
 from pymc_xbart.kernels import evidence as _evidence
+from pymc_xbart.kernels import grow as _grow
 from pymc_xbart.kernels import histogram as _histogram
 from pymc_xbart.kernels import noise as _noise
 from pymc_xbart.kernels import partition as _partition
 from pymc_xbart.kernels import score as _score
+from pymc_xbart.kernels import tally as _tally
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH
@@ -103,24 +105,41 @@ def redraw_weights(weights, split_counts, rng):
 
 
 @kernel
-def gather_rows(g, h, rows):
-    return _partition.gather_rows(g, h, rows)
+def tally_rows(g, bits, tally, unit):
+    _tally.tally_rows(g, bits, tally, unit)
 
 
 @kernel
-def partition_rows(codes, cut, rows, start, stop, spare):
-    return _partition.partition_rows(codes, cut, rows, start, stop, spare)
+def gather_rows(g, h, table, work):
+    _grow.take_up(g, work)
+    tally, sum_h = _partition.gather_rows(work.tally, h, table.is_uniform, work.rows)
+    return _evidence.sums_of_node(tally, sum_h, work.rows, table)
 
 
 @kernel
-def find_cuts(design, prior, table, rows, node, v, scratch):
+def partition_rows(codes, cut, rows, start, stop, table, spare):
+    middle, last_left, left, right, left_h, right_h = _partition.partition_rows(
+        codes, cut, rows, start, stop, table.is_uniform, spare
+    )
+    return (
+        middle,
+        last_left,
+        _evidence.sums_of_node(left, left_h, rows, table),
+        _evidence.sums_of_node(right, right_h, rows, table),
+    )
+
+
+@kernel
+def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
     _score.look_at(design, table, rows, node, scratch)
-    return _score.find_cuts(design, prior, table, rows, node, v, scratch)
+    return _score.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
 
 
 @kernel
-def score_cuts(cuts, num_cuts, node, table):
-    return _score.score_cuts(cuts, num_cuts, node, table)
+def score_cuts(cuts, num_cuts, node, table, rows):
+    if table.is_uniform:
+        _score.look_up_counts(cuts, num_cuts, node, table, rows.bits)
+    return _score.score_cuts(cuts, num_cuts, node, table, rows)
 
 
 @kernel
@@ -205,7 +224,7 @@ def make_case(X, g=None, h=None, **prior_fields):
 def without_stored_sums(case):
     """The same case, with scratch in which no node can leave its sums to a child."""
     scratch = case.work.scratch
-    nowhere = make_buckets(0, case.num_columns, scratch.buckets.g.size)
+    nowhere = make_buckets(0, case.num_columns, scratch.buckets.tally.size)
     return case._replace(work=case.work._replace(scratch=scratch._replace(stored=nowhere)))
 
 
@@ -215,23 +234,40 @@ def table_of(case):
 
 def open_root(case):
     """Put all rows into one node."""
-    sum_g, sum_h = gather_rows(case.g, case.h, case.work.rows)
+    sum_g, sum_h = gather_rows(case.g, case.h, table_of(case), case.work)
     return Node(0, case.num_rows, 0, sum_g, sum_h)
 
 
 def open_node(case, row_numbers, depth=0):
     """Put some rows into a node by themselves."""
+    open_root(case)
     rows = case.work.rows
     size = len(row_numbers)
     rows.row[:size] = row_numbers
-    rows.g[:size] = case.g[row_numbers]
+    rows.tally[:size] = case.work.tally[row_numbers]
     rows.h[:size] = case.h[row_numbers]
-    return Node(0, size, depth, rows.g[:size].sum(), rows.h[:size].sum())
+    return Node(0, size, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
 
 
 def rows_of(case, node):
     """Row numbers of a node, with g and h as they lie beside them."""
-    return [array[node.start : node.stop].copy() for array in case.work.rows]
+    row, tally, h = (array[node.start : node.stop].copy() for array in case.work.rows[:3])
+    _, g = unpack(case, tally)
+    if table_of(case).is_uniform:  # then h does not lie beside them
+        h = np.full(row.size, case.h[0])
+    return row, g, h
+
+
+def tallied(case, g):
+    """What is left of g in the units of a tally."""
+    unit = case.work.rows.unit[0]
+    return np.rint(g / unit) * unit
+
+
+def unpack(case, tally):
+    """Number of rows and sum of g of each tally."""
+    _, _, _, bits, unit = case.work.rows
+    return tally & ((1 << bits) - 1), (tally >> bits) * unit[0]
 
 
 def scored(node):
@@ -243,7 +279,7 @@ def scored(node):
     return ScoredNode(*counts, *sums, nowhere, False, nowhere, nowhere, node.depth > 0)
 
 
-def cuts_of(case, node, column, code_range=None):
+def cuts_of(case, node, column, code_range=None, *, wants_codes=True):
     """Candidate cuts of a column, and the range of codes as `find_cuts` leaves it."""
     if code_range is None:
         code_range = 0, case.design.num_codes[column] - 1
@@ -251,10 +287,12 @@ def cuts_of(case, node, column, code_range=None):
     range_used = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), column]
     range_used[:] = code_range
     num_cuts = find_cuts(
-        case.design, case.prior, table_of(case), case.work.rows, scored(node), column, scratch
+        *(case.design, case.prior, table_of(case), case.work.rows),
+        *(scored(node), column, wants_codes, scratch),
     )
-    found = [array[:num_cuts].tolist() for array in scratch.cuts[:4]]
-    return [Cut(*cut) for cut in zip(*found, strict=True)], tuple(range_used.tolist())
+    code, tally, h = (array[:num_cuts] for array in scratch.cuts[:3])
+    found = zip(code.tolist(), *map(np.ndarray.tolist, (*unpack(case, tally), h)), strict=True)
+    return [Cut(*cut) for cut in found], tuple(range_used.tolist())
 
 
 def score(case, node):
@@ -281,24 +319,25 @@ def score(case, node):
 def log_weights_of_cuts(case, node, cuts):
     """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
     scratch = case.work.scratch
-    log_total = score_cuts(scratch.cuts, len(cuts), scored(node), table_of(case))
+    log_total = score_cuts(scratch.cuts, len(cuts), scored(node), table_of(case), case.work.rows)
     return scratch.cuts.log_weight[: len(cuts)].copy(), log_total
 
 
 def divide(case, node, column, cut):
     """Children of a node, and the cut named by the largest code on the left."""
-    middle, last_left, left_g, left_h, right_g, right_h = partition_rows(
+    middle, last_left, left, right = partition_rows(
         case.design.codes[column],
         np.int32(cut),
         case.work.rows,
         np.int32(node.start),
         np.int32(node.stop),
+        table_of(case),
         case.work.spare,
     )
     depth = node.depth + 1
     return (
-        Node(node.start, middle, depth, left_g, left_h),
-        Node(middle, node.stop, depth, right_g, right_h),
+        Node(node.start, middle, depth, *left),
+        Node(middle, node.stop, depth, *right),
         last_left,
     )
 
@@ -390,3 +429,16 @@ def draw_index(log_weights, rng):
     log_weights = np.asarray(log_weights, float)
     log_total = log_sum_exp(log_weights, log_weights.size)
     return draw_from_log_weights(log_weights, log_weights.size, log_total, rng)
+
+
+def tally(g):
+    """Tallies of rows, and how to read a sum of them: (number, sum of g)."""
+    g = np.asarray(g, float)
+    bits = _tally.num_count_bits(g.size)
+    tallies, unit = np.empty(g.size, np.int64), np.empty(1)
+    tally_rows(g, bits, tallies, unit)
+
+    def read(tally):
+        return int(tally) & ((1 << bits) - 1), (int(tally) >> bits) * unit[0]
+
+    return tallies, read

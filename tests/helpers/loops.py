@@ -13,7 +13,7 @@ from pymc_xbart.kernels import (
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import build_tree
+from pymc_xbart.kernels.grow import build_tree, take_up
 from pymc_xbart.kernels.sweep import _sweep, append_tree, empty_forest, trim
 from pymc_xbart.kernels.tree import draw_leaf_values
 
@@ -33,9 +33,10 @@ def grow_trees(case, num_trees, rng, choice=None):
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     forest = empty_forest(num_trees, 16 * num_trees)
+    take_up(g, work)
     for index in range(num_trees):
         built = build_tree(
-            stump, 0, False, False, work.tree, g, h, design, prior, table, choice, work, rng
+            stump, 0, False, False, work.tree, h, design, prior, table, choice, work, rng
         )
         num_nodes = built.num_nodes
         draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
@@ -86,6 +87,7 @@ def follow_trees(case, forest, choice=None):
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    take_up(g, work)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
         built = build_tree(
@@ -94,7 +96,6 @@ def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng
             True,
             root_is_scored,
             work.tree,
-            g,
             h,
             design,
             prior,

@@ -141,20 +141,15 @@ def test_an_obvious_cut_is_found(rng):
     assert (forest.cut.reshape(20, 3)[:, 0] == largest_below).all()
 
 
-PEELING_PRIOR = {"alpha": 0.99, "beta": 0.2, "leaf_var": 100.0}
+# One candidate cut a node, which leaves the last two rows on the right, and no reason to stop.
+PEELING_PRIOR = {"alpha": 1.0 - 1e-9, "beta": 0.0, "num_cutpoints": 1}
 
 
-def peeling_case(num_flat, num_peels, **prior_fields):
-    """Each of the last rows outweighs all before it, so that trees split off row after row."""
-    y = np.concatenate([np.zeros(num_flat), 4.0 ** np.arange(num_peels)])
-    X = np.arange(y.size, dtype=float)[:, None]
-    return inside.make_case(X, y, np.ones(y.size), **PEELING_PRIOR, **prior_fields)
-
-
-@pytest.mark.parametrize(("num_flat", "num_cutpoints"), [(5, 100), (100, 150)])
-def test_very_deep_trees_are_drawn_from_the_same_law(rng, num_flat, num_cutpoints):
+@pytest.mark.parametrize("num_rows", [175, 260])
+def test_very_deep_trees_are_drawn_from_the_same_law(rng, num_rows):
     """Deeper than 64 levels, below which nodes find their range of codes by themselves."""
-    case = peeling_case(num_flat, num_peels=85, num_cutpoints=num_cutpoints)
+    X = np.arange(num_rows, dtype=float)[:, None]
+    case = inside.make_case(X, rng.standard_normal(num_rows), np.ones(num_rows), **PEELING_PRIOR)
     forest = inside.grow_trees(case, 1, rng)
     drawn = slow.as_tree(forest, 0)
     assert depth_of(drawn) > 80
@@ -166,16 +161,14 @@ def test_very_deep_trees_are_drawn_from_the_same_law(rng, num_flat, num_cutpoint
 
 def test_deep_nodes_that_share_buckets_are_drawn_from_the_same_law(rng):
     """More than 64 levels down, a node with more codes than buckets."""
-    n = 1200
+    n = 1400
     X = np.column_stack([np.arange(n, dtype=float), np.maximum(np.arange(n) - (n - 80), 0)])
-    y = np.where(X[:, 1] > 0, 4.0 ** X[:, 1], np.sin(X[:, 0] / 100))
-    fields = PEELING_PRIOR | {"num_cutpoints": 90, "split_weights": [1e-6, 1]}
-    case = inside.make_case(X, y, np.ones(n), **fields)
+    case = inside.make_case(X, np.sin(X[:, 0]), np.ones(n), max_depth=70, **PEELING_PRIOR)
     forest = inside.grow_trees(case, 1, rng)
     drawn = slow.as_tree(forest, 0)
     nodes = nodes_of(drawn, case.design.codes)
     sizes_below = [has_row.sum() for depth, has_row in nodes if depth > 64]
-    assert max(sizes_below) > inside.num_buckets(90)
+    assert max(sizes_below) > inside.num_buckets(1)
     assert inside.tree_log_prob(case, drawn) == pytest.approx(
         slow.tree_log_prob(case.problem, drawn), rel=1e-9, abs=1e-9
     )
@@ -183,14 +176,15 @@ def test_deep_nodes_that_share_buckets_are_drawn_from_the_same_law(rng):
 
 def test_deep_nodes_do_not_inherit_sums_of_other_codes(rng):
     """More than 64 levels down, large nodes that hold only part of a column's codes."""
-    low, middle, num_peels = 1072, 1148, 80
-    peel = np.concatenate([np.full(low, -1.0), np.zeros(middle), np.arange(1.0, num_peels + 1)])
-    X = np.column_stack([np.arange(peel.size, dtype=float), peel])
-    y = np.where(peel < 0, -(3.0**100), np.where(peel > 0, 3.0**peel, np.sin(X[:, 0] / 30)))
-    case = inside.make_case(X, y, np.ones(y.size), **PEELING_PRIOR)
+    low, n = 1072, 2400
+    row = np.arange(n, dtype=float)
+    X = np.column_stack([row, row < low])
+    y = np.where(row < low, -100.0, np.sin(row / 30))
+    case = inside.make_case(X, y, np.ones(n), max_depth=70, **PEELING_PRIOR)
     forest = inside.grow_trees(case, 1, rng)
     nodes = nodes_of(slow.as_tree(forest, 0), case.design.codes)
-    assert max(has_row.sum() for depth, has_row in nodes if depth > 64) > inside.num_buckets(100)
+    assert forest.column[0] == 1
+    assert max(has_row.sum() for depth, has_row in nodes if depth > 64) > inside.num_buckets(1)
     assert_stored_sums_change_nothing(case, int(rng.integers(2**32)))
 
 

@@ -1,0 +1,75 @@
+"""Number of rows and sum of g in one whole number, a tally (floor 0: NumPy and Numba only).
+
+    tally  =  |  sum of g, in units  |  number of rows  |
+                   64 - b bits             b bits
+
+Adding tallies adds both at once, for any rows in any order with the same result: no sum depends on
+the way by which a node was reached. The unit is a power of two, as small as lets the sum of all |g|
+fit. Each g is off by half a unit at most, which is 2^(b - 62) of that sum: less than a sum of as
+many floating-point numbers may be off.
+"""
+
+import math
+
+import numpy as np
+
+from pymc_xbart.kernels.decorator import inner_kernel
+
+ROOM = 62  # bits for number and sum, apart from the sign, one of them for rounding
+SMALLEST_EXPONENT = -900  # of a sum of |g|; below it g counts as zero
+
+
+def num_count_bits(num_rows: int) -> int:
+    """Bits that the number of rows takes."""
+    return num_rows.bit_length()
+
+
+@inner_kernel
+def count_of(tally, bits):
+    """Number of rows."""
+    return tally & ((np.int64(1) << bits) - 1)
+
+
+@inner_kernel
+def sum_of(tally, bits, unit):
+    """Sum of g."""
+    return (tally >> bits) * unit
+
+
+@inner_kernel
+def tally_rows(g, bits, tally, unit):
+    """Write the tally of each row to `tally` (n,), and the unit to `unit` (1,).
+
+    If some g is infinite or not a number, the unit is NaN, and so is any sum.
+    """
+    total = _sum_of_sizes(g)
+    one = np.int64(1)
+    if not total < np.inf:
+        unit[0] = np.nan
+        for i in range(g.size):
+            tally[i] = one
+        return
+    _, exponent = math.frexp(total)
+    exponent = max(exponent, SMALLEST_EXPONENT) + bits - ROOM
+    unit[0] = math.ldexp(1.0, exponent)
+    units = math.ldexp(1.0, -exponent)
+    for i in range(g.size):
+        tally[i] = (np.int64(np.rint(g[i] * units)) << bits) + one
+
+
+@inner_kernel
+def _sum_of_sizes(g):
+    """Sum of |g|, in four sums that do not wait for each other."""
+    first = 0.0
+    second = 0.0
+    third = 0.0
+    fourth = 0.0
+    num_fours = g.size // 4
+    for i in range(num_fours):
+        first += abs(g[4 * i])
+        second += abs(g[4 * i + 1])
+        third += abs(g[4 * i + 2])
+        fourth += abs(g[4 * i + 3])
+    for i in range(4 * num_fours, g.size):
+        first += abs(g[i])
+    return (first + second) + (third + fourth)
