@@ -42,7 +42,7 @@ def log_evidence(sum_g, sum_h, leaf_var):
 
 @inner_kernel
 def sums_of_node(tally, sum_h, rows, table):
-    """Sums of g and h over some of `rows`, given their tally, and sum of h unless that is uniform."""
+    """Sums of g and h over some of `rows`. That of h is given, unless h is uniform."""
     if table.is_uniform:
         sum_h = count_of(tally, rows.bits) * table.h
     return sum_of(tally, rows.bits, rows.unit[0]), sum_h
