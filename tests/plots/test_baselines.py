@@ -11,13 +11,8 @@ tests read them.
 import os
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 from matplotlib.testing.compare import compare_images
 from matplotlib.testing.decorators import remove_ticks_and_titles
 
@@ -84,7 +79,6 @@ def draw(name, run, table, path):
         if legend is not None:
             legend.remove()
     figure.savefig(path, dpi=50)
-    plt.close(figure)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,15 +1,11 @@
 """Pictures of f along its columns show the numbers of their Datasets, and where data are."""
 
-import matplotlib as mpl
+import matplotlib.dates as mdates
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.dates as mdates
-import matplotlib.pyplot as plt
 
 from pymc_xbart import (
     accumulated_local_effects,
@@ -23,12 +19,6 @@ from tests.helpers import prior_runs
 from tests.helpers.figures import assert_texts_apart, band, legend_of, line
 
 ROWS = 60
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,9 @@
 """A tree is drawn with everything that its table says, and no text runs into another."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 
 from pymc_xbart import plot_tree, trees
 from pymc_xbart.forest.schema import Schema
@@ -16,12 +12,6 @@ from pymc_xbart.kernels import cut_values, draw_prior_forest, encode, rows_of_le
 from tests.helpers import inside
 
 NAMES = ["age", "mean income of the neighbourhood in 2020", "c"]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
