@@ -83,7 +83,10 @@ class Panels:
         return max(24, int(self.inches_high(k) * LABEL_CHARACTERS))
 
     def share_y(self, which: Sequence[int], label: str) -> None:
-        """Give some panels one vertical scale, written at the first one of a row."""
+        """Give some panels one vertical scale, written at the first one of a row.
+
+        Of panels that were given, at all whose numbers are shown.
+        """
         if not which:
             return
         limits = np.array([self.axes[k].get_ylim() for k in which])
@@ -92,7 +95,7 @@ class Panels:
             has_neighbour = self.is_new and k % self.num_across > 0 and k - 1 in which
             if has_neighbour:
                 self.axes[k].tick_params(labelleft=False)
-            else:
+            elif self.axes[k].yaxis.get_tick_params()["labelleft"]:
                 self.axes[k].set_ylabel(textwrap.fill(label, self._label_width(k)))
 
     def add_legend(self, which: Sequence[int]) -> None:

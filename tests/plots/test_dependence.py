@@ -300,6 +300,15 @@ def test_it_draws_where_it_is_told(run, table):
     assert ax.figure.get_size_inches().tolist() == [3, 2]
 
 
+def test_a_scale_that_panels_share_is_written_once(run, table):
+    _, grid = plt.subplots(1, 2, sharey=True)
+    axes = plot_partial_dependence(run, table, ["size", "flag"], axes=grid)
+    assert [ax.get_ylabel() for ax in axes] == ["f", ""]
+    _, grid = plt.subplots(1, 2)
+    axes = plot_partial_dependence(run, table, ["size", "flag"], axes=grid)
+    assert [ax.get_ylabel() for ax in axes] == ["f", "f"]
+
+
 def test_bad_input_is_refused(run, table):
     result = partial_dependence(run, table, "size", grid=4)
     with pytest.raises(TypeError, match=r"grid: only with what pm\.sample returned"):
