@@ -197,7 +197,7 @@ def to_dataset(
     """One variable named as the forest; for a list of columns, one for each, with their names.
 
     Its attributes tell a picture what it shows: `attrs`, and which dims are columns, and which of
-    these hold categories.
+    these hold categories or dates.
     """
     results = [
         result.assign_attrs(attrs | _about(grid, rows, draws))
@@ -214,9 +214,11 @@ def to_dataset(
 
 
 def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, Any]:
-    pairs = zip(grid.columns, grid.dims, strict=True)
-    categories = [dim for v, dim in pairs if is_discrete(v, rows, draws)]
+    pairs = list(zip(grid.columns, grid.dims, strict=True))
+    kinds = {
+        "categories": [dim for v, dim in pairs if is_discrete(v, rows, draws)],
+        "dates": [dim for v, dim in pairs if v in rows.dates],
+    }
     # Files can't hold an empty list.
-    return {"forest": draws.name, "columns": list(grid.dims)} | (
-        {"categories": categories} if categories else {}
-    )
+    known = {kind: dims for kind, dims in kinds.items() if dims}
+    return {"forest": draws.name, "columns": list(grid.dims)} | known

@@ -53,8 +53,7 @@ def plot_partial_dependence(
         What `pm.sample` or `partial_dependence` returned.
     X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p)
         Rows to average over. Beside what `partial_dependence` returned it is optional: it tells
-        which columns are dates, and where rows are. Those are ticks along the bottom, at most 300,
-        or dots on cells.
+        where rows are. Those are ticks along the bottom, at most 300, or dots on cells.
     columns : int, str, tuple or list, optional
         See `partial_dependence`; all columns by default. Only with what `pm.sample` returned.
     probabilities : float or sequence of float, default (0.5, 0.94)

@@ -180,7 +180,7 @@ def _draw_sorted(
 
 
 def _scale_of_groups(names: NDArray[Any]) -> Scale:
-    return make_scale("group", "group", names.astype(object), None, is_categorical=True)
+    return make_scale("group", "group", names.astype(object), is_categorical=True)
 
 
 def _draw_groups(ax: Axes, averages: NDArray[np.float64], probabilities: tuple[float, ...]) -> None:

@@ -131,12 +131,11 @@ def text_of(point: Any) -> str:
 
 
 def make_scale(
-    column: str, name: str, points: NDArray[Any], data: Column | None, *, is_categorical: bool
+    column: str, name: str, points: NDArray[Any], *, is_categorical: bool, is_date: bool = False
 ) -> Scale:
-    """Axis for the points of a grid, and for data if there are any."""
+    """Axis for the points of a grid."""
     missing = is_missing(points)
     known = points[~missing]
-    is_date = data is not None and data.is_date
     if is_categorical or known.dtype.kind not in "fiu":
         labels = [text_of(point) for point in known]
         return Scale(column, name, labels, 0.0, known.size - 1.0, False, bool(missing.any()))
@@ -149,10 +148,11 @@ def make_scale(
 def scale_of(item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]) -> Scale:
     """Axis of one column of an item."""
     column = item.columns[axis]
+    rows = find_data(data, column)
     return make_scale(
         column,
         shorten(labels.get(column, column)),
         item.points[axis],
-        find_data(data, column),
         is_categorical=item.is_categorical[axis],
+        is_date=item.is_date[axis] or (rows is not None and rows.is_date),
     )

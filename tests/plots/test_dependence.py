@@ -14,7 +14,10 @@ from pymc_xbart import (
     plot_ale,
     plot_ice,
     plot_partial_dependence,
+    plot_residuals,
 )
+from pymc_xbart.forest.draws import find_draws
+from pymc_xbart.forest.new_rows import read_new_rows
 from tests.helpers import prior_runs
 from tests.helpers.figures import assert_texts_apart, band, legend_of, line
 
@@ -145,13 +148,40 @@ def test_few_numbers_are_points_too(run, table):
     assert ax.get_xticks().tolist() == [0, 1]
 
 
-def test_dates_are_dates_where_the_table_says_so(run, table):
-    (ax,) = plot_partial_dependence(run, table, "visit")
-    days = mdates.date2num(table["visit"])
+def assert_dates(ax, days):
+    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
+    days = mdates.date2num(days)
     x, _ = drawn(ax)
     assert (x[0], x[-1]) == (days.min(), days.max())
+
+
+def test_dates_are_dates_whatever_holds_X(run, table, tmp_path):
+    """The run knows: it was given a table."""
+    numbers = read_new_rows(table, find_draws(run)).X
+    days = table["visit"]
+    for X in (table, numbers):
+        (ax,) = plot_partial_dependence(run, X, "visit")
+        assert_dates(ax, days)
+        np.testing.assert_allclose(drawn(ax, "_rug")[0], mdates.date2num(days))
+    assert_dates(plot_ale(run, numbers, "visit")[0], days)
+    result = partial_dependence(run, numbers, "visit")
+    assert_dates(plot_partial_dependence(result)[0], days)
+    result.to_netcdf(tmp_path / "result.nc")
+    with xr.open_dataset(tmp_path / "result.nc") as read:
+        assert_dates(plot_partial_dependence(read.load())[0], days)
+    (ax,) = plot_ice(run, numbers, "visit", rows=3)
     assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-    np.testing.assert_allclose(drawn(ax, "_rug")[0], days)
+    (ax,) = plot_residuals(run, numbers, np.zeros(ROWS), "visit")
+    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
+
+
+def test_dates_are_dates_where_only_the_table_says_so(run, table):
+    """As for runs that were stored when they did not say it yet."""
+    draws = find_draws(run)
+    schema = draws.schema._replace(dates=None).to_bytes()
+    constants = xr.Dataset({"f_schema": ("byte", schema)})
+    old = xr.DataTree.from_dict({"sample_stats": run["sample_stats"], "constant_data": constants})
+    assert_dates(plot_partial_dependence(old, table, "visit")[0], table["visit"])
 
 
 def test_the_rug_has_a_tick_for_each_row_but_no_more_than_300(run, table):
