@@ -81,7 +81,9 @@ def name_of(v: int, rows: NewRows) -> str:
     return rows.names[v] if rows.names else f"column_{v}"
 
 
-def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> list[Grid]:
+def make_grids(
+    items: list[Columns], grid: Any, rows: NewRows, draws: Draws, *, with_missing: bool = True
+) -> list[Grid]:
     """Points of each item.
 
     Parameters
@@ -93,6 +95,9 @@ def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> 
         column. None: `NUM_POINTS` quantiles.
     rows : NewRows
     draws : Draws
+    with_missing : bool, default True
+        Whether missing values are a point too. If not, rows count that have a value in all columns
+        of an item.
 
     Raises
     ------
@@ -109,14 +114,19 @@ def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> 
     elif np.ndim(grid) > 0 and {len(items), *map(len, items)} != {1}:
         msg = "grid is a list of values, but there are several columns. Pass {column: values}."
         raise ValueError(msg)
-    return [_make_grid(columns, grid, rows, draws) for columns in items]
+    return [_make_grid(columns, grid, rows, draws, with_missing) for columns in items]
 
 
-def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws) -> Grid:
+def _make_grid(
+    columns: Columns, grid: Any, rows: NewRows, draws: Draws, with_missing: bool
+) -> Grid:
+    if not with_missing:
+        rows = rows._replace(X=rows.X[~np.isnan(rows.X[:, columns]).any(axis=1)])
     values = []
     for v in columns:
         asked = grid.get(v) if isinstance(grid, dict) else grid
-        values.append(_values(NUM_POINTS if asked is None else asked, v, rows, draws))
+        points = _values(NUM_POINTS if asked is None else asked, v, rows, draws)
+        values.append(points if with_missing else points[~np.isnan(points)])
     labels = tuple(_labels(x, v, rows) for x, v in zip(values, columns, strict=True))
     points = np.zeros((math.prod(x.size for x in values), rows.X.shape[1]))
     for v, x in zip(columns, np.meshgrid(*values, indexing="ij"), strict=True):

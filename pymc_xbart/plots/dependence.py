@@ -113,7 +113,10 @@ def plot_ale(
     axes: Any = None,
     **options: Any,
 ) -> NDArray[np.object_]:
-    """Draw accumulated local effects, a panel for each column.
+    """Draw accumulated local effects, a panel for each column or pair of columns.
+
+    It looks as `plot_partial_dependence` does. Of pairs it is what they do together, beyond what
+    each column does.
 
     Parameters
     ----------
@@ -121,7 +124,7 @@ def plot_ale(
         What `pm.sample` or `accumulated_local_effects` returned.
     X, probabilities, labels, figsize, axes
         See `plot_partial_dependence`.
-    columns : int, str or list, optional
+    columns : int, str, tuple or list, optional
         See `accumulated_local_effects`.
     **options
         Those of `accumulated_local_effects`.
@@ -178,7 +181,9 @@ def _draw_items(
             _draw_cells(ax, panel, along, data, labels, inches)
         ax.set_title(panel.title, fontsize="medium")
     curves = [k for k, panel in enumerate(drawn) if len(panel.axes) == 1]
-    panels.share_y(curves, value_label(items, labels))
+    shown = {k: value_label([drawn[k].item], labels) for k in curves}
+    for label in dict.fromkeys(shown.values()):
+        panels.share_y([k for k in curves if shown[k] == label], label)
     for k in curves:
         if len(drawn[k].item.columns) == 2:
             other = drawn[k].item.columns[1 - drawn[k].axes[0]]

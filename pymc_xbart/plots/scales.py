@@ -98,7 +98,8 @@ class Scale(NamedTuple):
             return
         locator: Locator = MaxNLocator(max(2, min(8, int(inches / 0.6))), steps=[1, 2, 2.5, 5, 10])
         if self.is_date:
-            locator = dates.AutoDateLocator(maxticks=max(3, int(inches / 0.6)))
+            # With room for fewer, Matplotlib would find no unit for some spans of time, and warn.
+            locator = dates.AutoDateLocator(minticks=2, maxticks=max(5, int(inches / 0.6)))
             axis.set_major_formatter(dates.ConciseDateFormatter(locator))
         span = (self.at_missing if self.has_missing else self.high) - self.low + self.step
         if self.few and inches * self.step > NUMBER_INCHES * span:

@@ -247,6 +247,24 @@ def test_many_categories_are_cells(rng):
     assert [label.get_text() for label in ax.get_yticklabels()] == letters
 
 
+def test_joint_local_effects_are_drawn_as_pairs(rng):
+    grades = pd.Categorical(list("abc") * 20, list("abc"), ordered=True)
+    X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["size", "age"]).assign(grade=grades)
+    run = prior_runs.draw_run(rng, X)
+    asked = ["size", ("size", "age"), ("grade", "size")]
+    result = accumulated_local_effects(run, X, asked, grid={"size": 4, "age": 3})
+    single, cells, curves = plot_ale(result, X)
+    mean = result.mean(("chain", "draw"))
+    np.testing.assert_allclose(cells.collections[0].get_array(), mean["f_size_age"].T)
+    assert (cells.get_xlabel(), cells.get_ylabel()) == ("size", "age")
+    assert cells.figure.axes[-1].get_ylabel() == "joint local effect on f"
+    assert curves.get_xlabel() == "size"
+    for grade in "abc":
+        np.testing.assert_allclose(drawn(curves, grade)[1], mean["f_grade_size"].sel(grade=grade))
+    assert single.get_ylabel() == "local effect on f"
+    assert curves.get_ylabel().replace("\n", " ") == "joint local effect on f"
+
+
 def test_forests_have_a_panel_of_cells_each(several, table):
     axes = plot_partial_dependence(several, table, ("size", "visit"), grid=4)
     assert [ax.get_title() for ax in axes] == ["class 0", "class 1"]
@@ -292,6 +310,27 @@ def test_dates_with_gaps_and_a_column_without_any_value(rng):
     nothing = partial_dependence(run, X, "visit", grid=[np.nan])
     (ax,) = plot_partial_dependence(nothing, X)
     assert drawn(ax)[0].size == 1
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_spans_of_time_from_an_hour_to_decades_have_ticks(rng, count):
+    """And no warning from Matplotlib."""
+    seconds = 3600 * np.geomspace(1, 24 * 365 * 40, 60)
+    for start in range(0, seconds.size, count):
+        variables = {}
+        for span in seconds[start : start + count]:
+            name = f"visit_{span:.0f}"
+            grid = 1.6e9 + np.linspace(0, span, 20)
+            attrs = {"columns": [name], "dates": [name], "long_name": "f"}
+            dims = "chain", "draw", name
+            walk = rng.standard_normal((2, 9, 20))
+            variables[f"f_{name}"] = xr.DataArray(walk, {name: grid}, dims, attrs=attrs)
+        axes = plot_partial_dependence(xr.Dataset(variables))
+        assert_texts_apart(axes)
+        for ax in axes:
+            low, high = ax.get_xlim()
+            assert sum(low <= tick <= high for tick in ax.get_xticks()) >= 2
+        plt.close("all")
 
 
 @pytest.mark.parametrize("num_columns", [1, 2, 3, 12, 40])
