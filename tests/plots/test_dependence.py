@@ -1,6 +1,5 @@
 """Pictures of f along its columns show the numbers of their Datasets, and where data are."""
 
-import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -14,12 +13,9 @@ from pymc_xbart import (
     plot_ale,
     plot_ice,
     plot_partial_dependence,
-    plot_residuals,
 )
-from pymc_xbart.forest.draws import find_draws
-from pymc_xbart.forest.new_rows import read_new_rows
 from tests.helpers import prior_runs
-from tests.helpers.figures import assert_texts_apart, band, legend_of, line
+from tests.helpers.figures import assert_texts_apart, band, drawn, legend_of, line
 
 ROWS = 60
 
@@ -45,11 +41,6 @@ def several(table):
 def ends(result, probability):
     tails = 0.5 - 0.5 * probability, 0.5 + 0.5 * probability
     return result.quantile(tails, ("chain", "draw")).T
-
-
-def drawn(ax, label="mean"):
-    """Positions and heights of a curve and its dots."""
-    return np.array(line(ax, label).get_data(), dtype=float)
 
 
 def made_up(num_columns, name=lambda v: f"x{v}"):
@@ -146,42 +137,6 @@ def test_few_numbers_are_points_too(run, table):
     (ax,) = plot_partial_dependence(run, table, "flag")
     assert line(ax, "mean").get_linestyle() == "None"
     assert ax.get_xticks().tolist() == [0, 1]
-
-
-def assert_dates(ax, days):
-    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-    days = mdates.date2num(days)
-    x, _ = drawn(ax)
-    assert (x[0], x[-1]) == (days.min(), days.max())
-
-
-def test_dates_are_dates_whatever_holds_X(run, table, tmp_path):
-    """The run knows: it was given a table."""
-    numbers = read_new_rows(table, find_draws(run)).X
-    days = table["visit"]
-    for X in (table, numbers):
-        (ax,) = plot_partial_dependence(run, X, "visit")
-        assert_dates(ax, days)
-        np.testing.assert_allclose(drawn(ax, "_rug")[0], mdates.date2num(days))
-    assert_dates(plot_ale(run, numbers, "visit")[0], days)
-    result = partial_dependence(run, numbers, "visit")
-    assert_dates(plot_partial_dependence(result)[0], days)
-    result.to_netcdf(tmp_path / "result.nc")
-    with xr.open_dataset(tmp_path / "result.nc") as read:
-        assert_dates(plot_partial_dependence(read.load())[0], days)
-    (ax,) = plot_ice(run, numbers, "visit", rows=3)
-    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-    (ax,) = plot_residuals(run, numbers, np.zeros(ROWS), "visit")
-    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-
-
-def test_dates_are_dates_where_only_the_table_says_so(run, table):
-    """As for runs that were stored when they did not say it yet."""
-    draws = find_draws(run)
-    schema = draws.schema._replace(dates=None).to_bytes()
-    constants = xr.Dataset({"f_schema": ("byte", schema)})
-    old = xr.DataTree.from_dict({"sample_stats": run["sample_stats"], "constant_data": constants})
-    assert_dates(plot_partial_dependence(old, table, "visit")[0], table["visit"])
 
 
 def test_the_rug_has_a_tick_for_each_row_but_no_more_than_300(run, table):
@@ -297,40 +252,6 @@ def test_grids_of_any_order_are_drawn_in_that_of_the_axis(run, table):
     shuffled = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [1, -1, 0]})
     ordered = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [-1, 0, 1]})
     np.testing.assert_array_equal(drawn(shuffled[0]), drawn(ordered[0]))
-
-
-def test_dates_with_gaps_and_a_column_without_any_value(rng):
-    days = pd.Series(pd.date_range("2020-01-01", periods=40, freq="9D")).where(rng.random(40) > 0.3)
-    X = pd.DataFrame({"visit": days, "x": rng.standard_normal(40)})
-    run = prior_runs.draw_run(rng, X)
-    axes = plot_partial_dependence(run, X, ["visit", ("visit", "x")], grid=9, labels={"f": "rate"})
-    assert axes[0].get_xticklabels(minor=True)[0].get_text() == "missing"
-    assert axes[0].get_ylabel() == "rate"
-    assert_texts_apart(axes)
-    nothing = partial_dependence(run, X, "visit", grid=[np.nan])
-    (ax,) = plot_partial_dependence(nothing, X)
-    assert drawn(ax)[0].size == 1
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_spans_of_time_from_an_hour_to_decades_have_ticks(rng, count):
-    """And no warning from Matplotlib."""
-    seconds = 3600 * np.geomspace(1, 24 * 365 * 40, 60)
-    for start in range(0, seconds.size, count):
-        variables = {}
-        for span in seconds[start : start + count]:
-            name = f"visit_{span:.0f}"
-            grid = 1.6e9 + np.linspace(0, span, 20)
-            attrs = {"columns": [name], "dates": [name], "long_name": "f"}
-            dims = "chain", "draw", name
-            walk = rng.standard_normal((2, 9, 20))
-            variables[f"f_{name}"] = xr.DataArray(walk, {name: grid}, dims, attrs=attrs)
-        axes = plot_partial_dependence(xr.Dataset(variables))
-        assert_texts_apart(axes)
-        for ax in axes:
-            low, high = ax.get_xlim()
-            assert sum(low <= tick <= high for tick in ax.get_xticks()) >= 2
-        plt.close("all")
 
 
 @pytest.mark.parametrize("num_columns", [1, 2, 3, 12, 40])
