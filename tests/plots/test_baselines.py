@@ -58,6 +58,7 @@ PICTURES = {
     ),
     "ice": lambda run, table: pxb.plot_ice(run, table),
     "ale": lambda run, table: pxb.plot_ale(run, table, ["size", "income", "flag"]),
+    "joint_ale": lambda run, table: pxb.plot_ale(run, table, ("size", "income"), grid=6),
     "effects": lambda run, table: pxb.plot_effects(
         pxb.treatment_effects(run, table, groups=table["colour"])
     ),
