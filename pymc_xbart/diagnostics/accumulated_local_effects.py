@@ -55,8 +55,9 @@ def accumulated_local_effects(
         50; or the points themselves, in ascending order; or either for some columns, as ``{column:
         ...}``. A column with fewer values has a point at each. Rows beyond the points stay out, and
         between any two there must be one: a row belongs to the step that ends at or above its
-        value, and one at the first point, to the first step. For two columns, choose a grid so wide
-        that most cells where rows can be have some.
+        value, and one at the first point, to the first step. For two columns the default is about
+        the square root of a tenth of the rows, for each: with more points, most cells would be
+        without rows, and what happens there is missed.
     var_name : str, optional
         Name of the forest; needed if there are several.
     draws : int, optional
@@ -105,7 +106,7 @@ def accumulated_local_effects(
         items = [(v,) for (v,) in items if not is_nominal[v]]
     for item in items:
         _check_item(item, is_nominal, table)
-    grids = make_grids(items, grid, table, found, with_missing=False)
+    grids = make_grids(items, grid, table, found, in_steps=True)
     effects = [_effect(found, table, each) for each in grids]
     return to_dataset(found, grids, effects, table, is_list=is_list, attrs={})
 

@@ -19,6 +19,7 @@ from pymc_xbart.forest.prior import whole_number
 from pymc_xbart.forest.tables import as_numbers
 
 NUM_POINTS = 50
+ROWS_A_CELL = 10  # on average, where rows are moved within cells between the points of two columns
 MISSING = "(missing)"  # label of missing values beside those of categories
 
 Columns = tuple[int, ...]  # that are held at the same time
@@ -82,7 +83,7 @@ def name_of(v: int, rows: NewRows) -> str:
 
 
 def make_grids(
-    items: list[Columns], grid: Any, rows: NewRows, draws: Draws, *, with_missing: bool = True
+    items: list[Columns], grid: Any, rows: NewRows, draws: Draws, *, in_steps: bool = False
 ) -> list[Grid]:
     """Points of each item.
 
@@ -95,9 +96,10 @@ def make_grids(
         column. None: `NUM_POINTS` quantiles.
     rows : NewRows
     draws : Draws
-    with_missing : bool, default True
-        Whether missing values are a point too. If not, rows count that have a value in all columns
-        of an item.
+    in_steps : bool, default False
+        Whether rows are moved from point to point. Missing values are then no point, rows without
+        a value in a column of an item don't count, and two columns have by default fewer points:
+        about `ROWS_A_CELL` rows lie in each cell.
 
     Raises
     ------
@@ -114,19 +116,20 @@ def make_grids(
     elif np.ndim(grid) > 0 and {len(items), *map(len, items)} != {1}:
         msg = "grid is a list of values, but there are several columns. Pass {column: values}."
         raise ValueError(msg)
-    return [_make_grid(columns, grid, rows, draws, with_missing) for columns in items]
+    return [_make_grid(columns, grid, rows, draws, in_steps) for columns in items]
 
 
-def _make_grid(
-    columns: Columns, grid: Any, rows: NewRows, draws: Draws, with_missing: bool
-) -> Grid:
-    if not with_missing:
+def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws, in_steps: bool) -> Grid:
+    count = NUM_POINTS
+    if in_steps:
         rows = rows._replace(X=rows.X[~np.isnan(rows.X[:, columns]).any(axis=1)])
+        if len(columns) == 2:
+            count = min(NUM_POINTS, 2 + math.isqrt(rows.X.shape[0] // ROWS_A_CELL))
     values = []
     for v in columns:
         asked = grid.get(v) if isinstance(grid, dict) else grid
-        points = _values(NUM_POINTS if asked is None else asked, v, rows, draws)
-        values.append(points if with_missing else points[~np.isnan(points)])
+        points = _values(count if asked is None else asked, v, rows, draws)
+        values.append(points[~np.isnan(points)] if in_steps else points)
     labels = tuple(_labels(x, v, rows) for x, v in zip(values, columns, strict=True))
     points = np.zeros((math.prod(x.size for x in values), rows.X.shape[1]))
     for v, x in zip(columns, np.meshgrid(*values, indexing="ij"), strict=True):

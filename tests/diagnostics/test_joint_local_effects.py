@@ -142,6 +142,13 @@ def test_several_forests_and_a_list_of_pairs(rng, table):
     np.testing.assert_array_equal(result["f_size_flag"], whole.isel(draw=[0, 3]))
 
 
+def test_by_default_ten_rows_are_in_a_cell_on_average(idata, table):
+    result = accumulated_local_effects(idata, table, ("size", "income"))["f"]
+    complete = table["income"].notna().sum()
+    assert result.sizes["size"] == result.sizes["income"] == 2 + int((complete / 10) ** 0.5)
+    assert_is_brute_force(result, idata, table)
+
+
 def test_columns_of_a_single_value_have_no_effect(rng):
     X = np.column_stack([rng.standard_normal(20), np.full(20, 3.0)])
     result = accumulated_local_effects(draw_run(rng, X), X, (0, 1), grid={0: 4})["f"]
