@@ -16,7 +16,7 @@ from pymc_xbart.forest.covariates import find_column
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.new_rows import NewRows
 from pymc_xbart.forest.prior import whole_number
-from pymc_xbart.forest.tables import as_numbers
+from pymc_xbart.forest.tables import as_numbers, as_seconds
 
 NUM_POINTS = 50
 ROWS_A_CELL = 10  # on average, where rows are moved within cells between the points of two columns
@@ -30,7 +30,8 @@ class Grid(NamedTuple):
 
     columns: Columns
     dims: tuple[str, ...]  # what these columns are called in a result
-    labels: tuple[NDArray[Any], ...]  # of the points of each
+    values: tuple[NDArray[np.float64], ...]  # of each, as trees know them
+    labels: tuple[NDArray[Any], ...]  # of these values, as a result has them
     points: NDArray[np.float64]  # (m, p), 0 in other columns
 
     @property
@@ -134,7 +135,7 @@ def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws, in_step
     points = np.zeros((math.prod(x.size for x in values), rows.X.shape[1]))
     for v, x in zip(columns, np.meshgrid(*values, indexing="ij"), strict=True):
         points[:, v] = x.ravel()
-    return Grid(columns, _dims(columns, rows, draws), labels, points)
+    return Grid(columns, _dims(columns, rows, draws), tuple(values), labels, points)
 
 
 def _values(grid: Any, v: int, rows: NewRows, draws: Draws) -> NDArray[np.float64]:
@@ -144,6 +145,7 @@ def _values(grid: Any, v: int, rows: NewRows, draws: Draws) -> NDArray[np.float6
         return spread_values(rows.X[:, v], None if is_discrete(v, rows, draws) else count)
     labels = rows.categories[v]
     if labels is None:
+        grid = as_seconds(grid) if v in rows.dates else grid
         values = as_numbers(grid, f"grid of the column {name_of(v, rows)!r}")
     else:
         values = np.array([_number_of(label, labels, name_of(v, rows)) for label in grid])

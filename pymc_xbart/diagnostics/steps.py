@@ -28,8 +28,7 @@ class Steps(NamedTuple):
     @property
     def ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper end of the step of each row, (n,)."""
-        upper = np.minimum(self.of_row + 1, self.num_steps)
-        return self.points[self.of_row], self.points[upper]
+        return self.points[self.of_row], self.points[self.of_row + 1]
 
     @property
     def share(self) -> NDArray[np.float64]:
@@ -48,25 +47,16 @@ def find_steps(grid: Grid, rows: NewRows) -> tuple[NDArray[np.float64], list[Ste
         If points are not in ascending order, or there is no row in a step.
     """
     X = rows.X
-    along = [_values(grid, axis, name_of(v, rows)) for axis, v in enumerate(grid.columns)]
-    for v, points in zip(grid.columns, along, strict=True):
+    for v, points in zip(grid.columns, grid.values, strict=True):
+        if points.size == 0 or (np.diff(points) <= 0).any():
+            msg = (
+                f"grid of the column {name_of(v, rows)!r} must hold at least one value, in "
+                "ascending order, none of them twice."
+            )
+            raise ValueError(msg)
         X = X[(points[0] <= X[:, v]) & (X[:, v] <= points[-1])]
-    columns = zip(grid.columns, along, grid.labels, strict=True)
+    columns = zip(grid.columns, grid.values, grid.labels, strict=True)
     return X, [_steps(X[:, v], points, labels, name_of(v, rows)) for v, points, labels in columns]
-
-
-def _values(grid: Grid, axis: int, name: str) -> NDArray[np.float64]:
-    """Values of one column of a grid."""
-    if grid.shape[axis] > 0 and 0 not in grid.shape:
-        of_all = grid.points[:, grid.columns[axis]].reshape(grid.shape)
-        values: NDArray[np.float64] = np.moveaxis(of_all, axis, -1).reshape(-1, grid.shape[axis])[0]
-        if (np.diff(values) > 0).all():
-            return values
-    msg = (
-        f"grid of the column {name!r} must hold at least one value, in ascending order, none of "
-        "them twice."
-    )
-    raise ValueError(msg)
 
 
 def _steps(x: NDArray[np.float64], points: NDArray[np.float64], labels: Any, name: str) -> Steps:
