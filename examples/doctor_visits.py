@@ -263,7 +263,7 @@ def plot_age(ax, who: str, forest: Fit, linear: Fit, X: pd.DataFrame, data: Inte
     groups = np.array_split(np.argsort(age, kind="stable"), 8)
     x, y = ([values[group].mean() for group in groups] for values in (age, count))
     ax.plot(x, y, "o", ms=4, color="0.4", label="observed, eighths by age")
-    ax.set(ylim=(0, 10), xlabel="age (years)", title=who)
+    ax.set(xlabel="age (years)", title=who)
 
 
 def plot_ratios(ax, of_forest: dict, of_linear: dict) -> None:
@@ -285,8 +285,11 @@ def draw(forest: Fit, linear: Fit, X: pd.DataFrame, data: Interviews) -> plt.Fig
     """Draw all panels."""
     figure = plt.figure(figsize=(13, 5), layout="constrained")
     axes = figure.subplot_mosaic([["women", "men", "ratios"]], width_ratios=[1, 1, 1.3])
+    axes["men"].sharey(axes["women"])
+    axes["men"].tick_params(labelleft=False)
     for who in ("women", "men"):
         plot_age(axes[who], who, forest, linear, X, data)
+    axes["women"].set_ylim(bottom=0)
     axes["women"].set_ylabel("visits to a doctor expected of a new person")
     axes["men"].legend(frameon=False, loc="upper left")
     plot_ratios(axes["ratios"], ratios(forest, X, data), ratios(linear, X, data))

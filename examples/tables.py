@@ -38,7 +38,6 @@ OVER = ("chain", "draw")
 INTERVAL = [0.025, 0.975]  # every interval printed or drawn is a central 95 % interval
 ORDERED = ("education", "health")
 COLOURS = plt.get_cmap("viridis")(np.linspace(0, 0.85, 5))
-BESIDE = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
 NUM_AVERAGED = 100  # rows that a curve of the figure is the average of
 
 
@@ -173,27 +172,25 @@ def curve(f: xr.DataArray, num_values: int) -> xr.DataArray:
     return xr.DataArray(blocks.mean(axis=-1), dims=(*OVER, "value"))
 
 
-def plot_curve(ax, x, draws: xr.DataArray, colour) -> None:
+def plot_curve(ax, x, draws: xr.DataArray, colour, label: str | None = None) -> None:
     """Draw posterior means and intervals along x."""
     low, high = draws.quantile(INTERVAL, OVER).to_numpy()
     ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
-    ax.plot(x, draws.mean(OVER), color=colour)
+    ax.plot(x, draws.mean(OVER), color=colour, label=label)
 
 
 def save_figure(
     wages: Table, of_wages: xr.DataTree, deaths: Table, of_deaths: xr.DataTree, path: Path
 ) -> None:
     """Draw wages by age and education, and deaths by creatinine, and write them to `path`."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4.5), layout="constrained")
     ages = np.arange(20.0, 71.0, 2.5)
     some = wages.X.sample(min(NUM_AVERAGED, len(wages.X)), random_state=0)
     for level, colour in zip(wages.X["education"].cat.categories, COLOURS, strict=True):
         grid = pd.concat([some.assign(age=age, education=level) for age in ages])
         f = pxb.predict(of_wages, grid)
-        draws = np.exp(curve(f, len(ages)))
-        plot_curve(left, ages, draws, colour)
-        left.annotate(level, (ages[-1], draws[..., -1].mean()), (5, 0), color=colour, **BESIDE)
-    left.set_xlim(18, 90)  # room for the names
+        plot_curve(left, ages, np.exp(curve(f, len(ages))), colour, level)
+    left.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, reverse=True)
     left.set_xticks(range(20, 71, 10))
     left.set_xlabel("age (years)")
     left.set_ylabel("wage, geometric mean (1 000 $ a year)")
@@ -207,7 +204,8 @@ def save_figure(
     low, high = missing.quantile(INTERVAL, OVER).to_numpy()
     at, mean = values[0] - 0.15 * np.ptp(values), float(missing.mean())
     right.errorbar(at, mean, [[mean - low], [high - mean]], fmt="o", color=COLOURS[3])
-    right.annotate("missing", (at, mean), (5, 0), color=COLOURS[3], **BESIDE)
+    beside = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
+    right.annotate("missing", (at, mean), (5, 0), color=COLOURS[3], **beside)
     right.set_xlabel("serum creatinine (mg/dl)")
     right.set_ylabel("probability of death, average")
     right.set_title("Deaths by creatinine: a gap has a place of its own")

@@ -16,9 +16,10 @@ from pymc_xbart.forest.covariates import find_column
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.new_rows import NewRows
 from pymc_xbart.forest.prior import whole_number
-from pymc_xbart.forest.tables import as_numbers
+from pymc_xbart.forest.tables import as_numbers, as_seconds
 
 NUM_POINTS = 50
+ROWS_A_CELL = 10  # on average, where rows are moved within cells between the points of two columns
 MISSING = "(missing)"  # label of missing values beside those of categories
 
 Columns = tuple[int, ...]  # that are held at the same time
@@ -29,7 +30,8 @@ class Grid(NamedTuple):
 
     columns: Columns
     dims: tuple[str, ...]  # what these columns are called in a result
-    labels: tuple[NDArray[Any], ...]  # of the points of each
+    values: tuple[NDArray[np.float64], ...]  # of each, as trees know them
+    labels: tuple[NDArray[Any], ...]  # of these values, as a result has them
     points: NDArray[np.float64]  # (m, p), 0 in other columns
 
     @property
@@ -81,7 +83,9 @@ def name_of(v: int, rows: NewRows) -> str:
     return rows.names[v] if rows.names else f"column_{v}"
 
 
-def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> list[Grid]:
+def make_grids(
+    items: list[Columns], grid: Any, rows: NewRows, draws: Draws, *, in_steps: bool = False
+) -> list[Grid]:
     """Points of each item.
 
     Parameters
@@ -93,6 +97,10 @@ def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> 
         column. None: `NUM_POINTS` quantiles.
     rows : NewRows
     draws : Draws
+    in_steps : bool, default False
+        Whether rows are moved from point to point. Missing values are then no point, rows without
+        a value in a column of an item don't count, and two columns have by default fewer points:
+        about `ROWS_A_CELL` rows lie in each cell.
 
     Raises
     ------
@@ -109,19 +117,25 @@ def make_grids(items: list[Columns], grid: Any, rows: NewRows, draws: Draws) -> 
     elif np.ndim(grid) > 0 and {len(items), *map(len, items)} != {1}:
         msg = "grid is a list of values, but there are several columns. Pass {column: values}."
         raise ValueError(msg)
-    return [_make_grid(columns, grid, rows, draws) for columns in items]
+    return [_make_grid(columns, grid, rows, draws, in_steps) for columns in items]
 
 
-def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws) -> Grid:
+def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws, in_steps: bool) -> Grid:
+    count = NUM_POINTS
+    if in_steps:
+        rows = rows._replace(X=rows.X[~np.isnan(rows.X[:, columns]).any(axis=1)])
+        if len(columns) == 2:
+            count = min(NUM_POINTS, 2 + math.isqrt(rows.X.shape[0] // ROWS_A_CELL))
     values = []
     for v in columns:
         asked = grid.get(v) if isinstance(grid, dict) else grid
-        values.append(_values(NUM_POINTS if asked is None else asked, v, rows, draws))
+        points = _values(count if asked is None else asked, v, rows, draws)
+        values.append(points[~np.isnan(points)] if in_steps else points)
     labels = tuple(_labels(x, v, rows) for x, v in zip(values, columns, strict=True))
     points = np.zeros((math.prod(x.size for x in values), rows.X.shape[1]))
     for v, x in zip(columns, np.meshgrid(*values, indexing="ij"), strict=True):
         points[:, v] = x.ravel()
-    return Grid(columns, _dims(columns, rows, draws), labels, points)
+    return Grid(columns, _dims(columns, rows, draws), tuple(values), labels, points)
 
 
 def _values(grid: Any, v: int, rows: NewRows, draws: Draws) -> NDArray[np.float64]:
@@ -131,6 +145,7 @@ def _values(grid: Any, v: int, rows: NewRows, draws: Draws) -> NDArray[np.float6
         return spread_values(rows.X[:, v], None if is_discrete(v, rows, draws) else count)
     labels = rows.categories[v]
     if labels is None:
+        grid = as_seconds(grid) if v in rows.dates else grid
         values = as_numbers(grid, f"grid of the column {name_of(v, rows)!r}")
     else:
         values = np.array([_number_of(label, labels, name_of(v, rows)) for label in grid])
@@ -197,7 +212,7 @@ def to_dataset(
     """One variable named as the forest; for a list of columns, one for each, with their names.
 
     Its attributes tell a picture what it shows: `attrs`, and which dims are columns, and which of
-    these hold categories.
+    these hold categories or dates.
     """
     results = [
         result.assign_attrs(attrs | _about(grid, rows, draws))
@@ -214,9 +229,11 @@ def to_dataset(
 
 
 def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, Any]:
-    pairs = zip(grid.columns, grid.dims, strict=True)
-    categories = [dim for v, dim in pairs if is_discrete(v, rows, draws)]
+    pairs = list(zip(grid.columns, grid.dims, strict=True))
+    kinds = {
+        "categories": [dim for v, dim in pairs if is_discrete(v, rows, draws)],
+        "dates": [dim for v, dim in pairs if v in rows.dates],
+    }
     # Files can't hold an empty list.
-    return {"forest": draws.name, "columns": list(grid.dims)} | (
-        {"categories": categories} if categories else {}
-    )
+    known = {kind: dims for kind, dims in kinds.items() if dims}
+    return {"forest": draws.name, "columns": list(grid.dims)} | known

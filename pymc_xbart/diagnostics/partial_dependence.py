@@ -65,7 +65,8 @@ def partial_dependence(
         How many quantiles of a column to take, from its smallest value to its largest, by default
         50; or the values themselves; or either for some columns, as ``{column: ...}``. A column
         with fewer values has a point at each, one of categories at each that is in X. Values are
-        those of X as trees know it (dates are seconds since 1970), categories their labels. Missing
+        those of X as trees know it, categories their labels; dates may be given as such, and are
+        seconds since 1970 in what is returned. Missing
         values of a column are a point of their own, the last one: NaN, or "(missing)" among labels
         of categories. Pass a grid without it to leave it out.
     kind : {"mean", "centred"}, default "mean"

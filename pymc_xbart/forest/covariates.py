@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.design import check_design
-from pymc_xbart.forest.schema import distinct
+from pymc_xbart.forest.schema import Schema, distinct
 from pymc_xbart.forest.tables import (
     COLUMN_ADVICE,
     as_numbers,
@@ -90,20 +90,29 @@ def read_covariates(
     return Covariates(matrix, names, _or_none(found), tuple(sorted({*declared, *chosen})))
 
 
-def describe_columns(X: Any) -> tuple[list[str] | None, Labels | None]:
-    """Names and labels of `read_covariates`, without reading the numbers."""
+def describe_columns(X: Any) -> Schema:
+    """What is known of the columns of X, without reading the numbers."""
     if is_labelled_table(X):
         X = X.to_dataframe()
     if is_labelled_array(X) and X.ndim == 2:
-        return _labels_of(X), None
+        return Schema(_labels_of(X))
     table = _as_table(X)
     if table is None:
-        return None, None
+        return Schema()
     labels = [
         _read_categories(column).labels if _is_of_categories(column) else None
         for column in table.iter_columns()
     ]
-    return _names_of(table), _or_none(labels)
+    return Schema(_names_of(table), labels=_or_none(labels), dates=date_columns(X))
+
+
+def date_columns(X: Any) -> list[int] | None:
+    """Numbers of the columns of a table that hold dates or times; None if there are none."""
+    if is_labelled_table(X):
+        X = X.to_dataframe()
+    table = _as_table(X)
+    columns = [] if table is None else list(table.iter_columns())
+    return [v for v, column in enumerate(columns) if _is_of_dates(column)] or None
 
 
 def _or_none(labels: Labels) -> Labels | None:
@@ -148,7 +157,7 @@ def _read_column(column: Any) -> _Column:
     dtype = column.dtype
     if _is_of_categories(column):
         return _read_categories(column)
-    if isinstance(dtype, nw.Datetime | nw.Date):
+    if _is_of_dates(column):
         return _Column(_microseconds(column.dt.timestamp("us")), None, False)
     if isinstance(dtype, nw.Duration):
         return _Column(_microseconds(column.dt.total_microseconds()), None, False)
@@ -168,6 +177,10 @@ def _microseconds(column: Any) -> NDArray[np.float64]:
     """Seconds, of whole microseconds."""
     values = [np.nan if value is None else value for value in column.to_list()]
     return np.array(values, np.float64) / 1e6
+
+
+def _is_of_dates(column: Any) -> bool:
+    return isinstance(column.dtype, nw.Datetime | nw.Date)
 
 
 def _is_of_categories(column: Any) -> bool:

@@ -5,7 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.covariates import Labels, column_names, read_covariates, warn_of_gaps
+from pymc_xbart.forest.covariates import (
+    Labels,
+    column_names,
+    date_columns,
+    read_covariates,
+    warn_of_gaps,
+)
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.stored import digest_of
 from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table
@@ -20,6 +26,7 @@ class NewRows(NamedTuple):
     labels: Any  # index of the rows where X has one, else None
     names: list[str] | None  # of the columns, if they have any where trees were grown or here
     categories: Labels  # labels of each column's categories by their numbers; None: numbers
+    dates: frozenset[int]  # columns that hold dates where trees were grown or here
 
 
 def read_new_rows(X: Any, draws: Draws) -> NewRows:
@@ -57,7 +64,8 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
         raise ValueError(msg)
     names = draws.schema.columns or names
     warn_of_gaps(matrix, first.has_missing, names)
-    return NewRows(matrix, labels, names, categories or known)
+    dates = frozenset(draws.schema.dates or ()) | frozenset(date_columns(X) or ())
+    return NewRows(matrix, labels, names, categories or known, dates)
 
 
 def _labels(X: Any) -> Any:

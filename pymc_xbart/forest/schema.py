@@ -1,4 +1,4 @@
-"""What is to be known of X to read a forest later (floor 1): names of columns, labels, dims.
+"""What is to be known of X to read a forest later (floor 1): names, labels, dates, dims.
 
 It travels beside the draws as JSON in an array of bytes, since a model's constant data are numbers.
 """
@@ -19,6 +19,7 @@ class Schema(NamedTuple):
     # of the categories of each column by their numbers, None for a column of numbers; None if all
     # hold numbers
     labels: list[list[str] | None] | None = None
+    dates: list[int] | None = None  # numbers of the columns that hold dates, as seconds since 1970
 
     def to_bytes(self) -> NDArray[np.uint8]:
         """UTF-8 JSON, (bytes,)."""

@@ -99,6 +99,20 @@ def as_numbers(values: Any, what: str, advice: str | None = None) -> NDArray[np.
     return result
 
 
+def as_seconds(dates: Any) -> Any:
+    """Dates, or texts such as "2024-06-01", as seconds since 1970; what is no date, as it is."""
+    array = np.array(dates)
+    if array.dtype.kind in "biuf":
+        return dates
+    if array.dtype == object:
+        array[array != array] = None  # pandas' NaT, which NumPy does not know
+    try:
+        times = array.astype("datetime64[us]")
+    except (TypeError, ValueError):
+        return dates
+    return np.where(np.isnat(times), np.nan, times.astype(np.float64) / 1e6)
+
+
 _ADVICE = "Pass real numbers."
 # In the words that scikit-learn's estimator checks look for.
 COLUMN_ADVICE = (

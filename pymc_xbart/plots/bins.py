@@ -49,7 +49,13 @@ def bin_rows(name: str, column: Column, shown: str) -> Bins:
     points = known if labels is None else np.array([labels[int(code)] for code in known])
     if missing.any():
         points = np.append(points, np.nan if labels is None else MISSING)
-    scale = make_scale(name, shorten(shown), points, column, is_categorical=column.is_categorical)
+    scale = make_scale(
+        name,
+        shorten(shown),
+        points,
+        is_categorical=column.is_categorical,
+        is_date=column.is_date,
+    )
     ends = known
     if scale.is_continuous:
         ascending = np.sort(values[~missing])

@@ -11,12 +11,13 @@ from pymc_xbart.diagnostics.accumulated_local_effects import accumulated_local_e
 from pymc_xbart.diagnostics.partial_dependence import partial_dependence
 from pymc_xbart.plots.curves import draw_rug, draw_series, finish_curves, read_probabilities
 from pymc_xbart.plots.intervals import PROBABILITIES, check_labels, shorten
-from pymc_xbart.plots.panels import Panels, panel_inches, value_label
+from pymc_xbart.plots.panels import INCHES_WIDE, PAIR_INCHES, Panels, value_label
 from pymc_xbart.plots.read import Column, Item, compute, find_data, read_items
 from pymc_xbart.plots.scales import Scale, scale_of, text_of
 from pymc_xbart.plots.surfaces import draw_dots, draw_surface
 
 MAX_SERIES = 8  # categories that are told apart by curves; more are cells of colour
+BESIDE_BAR = 0.7  # of its width that a panel has left beside a bar of colours
 LEGEND_BESIDE: dict[str, Any] = {
     "loc": "upper left",
     "bbox_to_anchor": (1.0, 1.0),
@@ -52,8 +53,7 @@ def plot_partial_dependence(
         What `pm.sample` or `partial_dependence` returned.
     X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (n, p)
         Rows to average over. Beside what `partial_dependence` returned it is optional: it tells
-        which columns are dates, and where rows are. Those are ticks along the bottom, at most 300,
-        or dots on cells.
+        where rows are. Those are ticks along the bottom, at most 300, or dots on cells.
     columns : int, str, tuple or list, optional
         See `partial_dependence`; all columns by default. Only with what `pm.sample` returned.
     probabilities : float or sequence of float, default (0.5, 0.94)
@@ -113,7 +113,10 @@ def plot_ale(
     axes: Any = None,
     **options: Any,
 ) -> NDArray[np.object_]:
-    """Draw accumulated local effects, a panel for each column.
+    """Draw accumulated local effects, a panel for each column or pair of columns.
+
+    It looks as `plot_partial_dependence` does. Of pairs it is what they do together, beyond what
+    each column does.
 
     Parameters
     ----------
@@ -121,7 +124,7 @@ def plot_ale(
         What `pm.sample` or `accumulated_local_effects` returned.
     X, probabilities, labels, figsize, axes
         See `plot_partial_dependence`.
-    columns : int, str or list, optional
+    columns : int, str, tuple or list, optional
         See `accumulated_local_effects`.
     **options
         Those of `accumulated_local_effects`.
@@ -162,16 +165,25 @@ def _draw_items(
     check_labels(labels, [name for item in items for name in (item.name, *item.columns)])
     labels = labels or {}
     drawn = [panel for item in items for panel in _panels_of(item)]
-    panels = Panels(len(drawn), axes, figsize, inches=panel_inches(items))
-    for k, (ax, panel) in enumerate(zip(panels.axes, drawn, strict=True)):
-        scales = [scale_of(panel.item, axis, data, labels) for axis in panel.axes]
-        if len(scales) == 1:
-            _draw_curves(ax, panel, scales[0], data, probabilities, panels.inches_wide(k))
+    scales = [[scale_of(panel.item, axis, data, labels) for axis in panel.axes] for panel in drawn]
+    panels = Panels(
+        [along[0] for along in scales],
+        axes,
+        figsize,
+        up=[along[1] for along in scales if len(along) == 2],
+        inches=PAIR_INCHES if any(len(item.columns) == 2 for item in items) else INCHES_WIDE,
+    )
+    for k, (ax, panel, along) in enumerate(zip(panels.axes, drawn, scales, strict=True)):
+        if len(along) == 1:
+            _draw_curves(ax, panel, along[0], data, probabilities, panels.inches_wide(k))
         else:
-            _draw_cells(ax, panel, scales, data, labels)
+            inches = BESIDE_BAR * panels.inches_wide(k), panels.inches_high(k)
+            _draw_cells(ax, panel, along, data, labels, inches)
         ax.set_title(panel.title, fontsize="medium")
     curves = [k for k, panel in enumerate(drawn) if len(panel.axes) == 1]
-    panels.share_y(curves, value_label(items, labels))
+    shown = {k: value_label([drawn[k].item], labels) for k in curves}
+    for label in dict.fromkeys(shown.values()):
+        panels.share_y([k for k in curves if shown[k] == label], label)
     for k in curves:
         if len(drawn[k].item.columns) == 2:
             other = drawn[k].item.columns[1 - drawn[k].axes[0]]
@@ -228,6 +240,7 @@ def _draw_cells(
     scales: list[Scale],
     data: Mapping[str, Column],
     labels: Mapping[str, str],
+    inches: tuple[float, float],
 ) -> None:
     pair = scales[0], scales[1]
     points = panel.item.points[0], panel.item.points[1]
@@ -235,5 +248,5 @@ def _draw_cells(
     rows = [find_data(data, scale.column) for scale in scales]
     if rows[0] is not None and rows[1] is not None and not any(s.labels for s in scales):
         draw_dots(ax, pair, (rows[0], rows[1]))
-    for axis, scale in zip((ax.xaxis, ax.yaxis), scales, strict=True):
-        scale.set_up(axis, 2.0)
+    for axis, scale, length in zip((ax.xaxis, ax.yaxis), scales, inches, strict=True):
+        scale.set_up(axis, length)

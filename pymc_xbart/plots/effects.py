@@ -1,6 +1,6 @@
 """`plot_effects`: effects of single rows and of groups, with intervals (floor 3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.effects import treatment_effects
 from pymc_xbart.forest.draws import evenly_spaced
-from pymc_xbart.plots.bins import bin_rows
+from pymc_xbart.plots.bins import Bins, bin_rows
 from pymc_xbart.plots.curves import (
     COLOURS,
     draw_points,
@@ -27,7 +27,7 @@ from pymc_xbart.plots.intervals import (
 )
 from pymc_xbart.plots.panels import Panels
 from pymc_xbart.plots.read import DRAW_DIMS, Column, choose_columns, column_of, is_result, read_data
-from pymc_xbart.plots.scales import make_scale
+from pymc_xbart.plots.scales import Scale, make_scale
 
 MAX_LINES = 80  # rows whose intervals are told apart as lines; more are a band
 MAX_ROWS = 500
@@ -93,16 +93,21 @@ def plot_effects(
     check_labels(labels, [forest, *data])
     labels = labels or {}
     conditional, average = _draws_of(effects["conditional"]), _draws_of(effects["average"])
-    has_groups = average.shape[1] > 1
-    panels = Panels(1 + has_groups + len(asked), axes, figsize, inches=INCHES_WIDE)
+    groups = [_scale_of_groups(effects["group"].values)] if average.shape[1] > 1 else []
+    bins = [
+        bin_rows(name, _column_of(data, name, conditional.shape[1]), labels.get(name, name))
+        for name in asked
+    ]
+    scales = [None, *groups, *(each.scale for each in bins)]
+    panels = Panels(scales, axes, figsize, inches=INCHES_WIDE)
     _draw_sorted(panels.axes[0], conditional, average[:, 0], probabilities)
-    if has_groups:
-        names = effects["group"].values.tolist()
-        _draw_groups(panels.axes[1], names, average, probabilities, panels.inches_wide(1))
-    for k, name in enumerate(asked, 1 + has_groups):
-        column = _column_of(data, name, conditional.shape[1])
-        shown = labels.get(name, name)
-        _draw_along(panels, k, conditional, name, column, shown, probabilities)
+    if groups:
+        _draw_groups(panels.axes[1], average, probabilities)
+    for ax, each in zip(panels.axes[1 + len(groups) :], bins, strict=True):
+        _draw_along(ax, each, conditional, probabilities)
+    for k, scale in enumerate(scales):
+        if scale is not None:
+            finish_curves(panels.axes[k], scale, panels.inches_wide(k))
     for ax in panels.axes:
         ax.axhline(0.0, color="black", lw=0.8, zorder=0.8)
         ax.spines[["top", "right"]].set_visible(False)
@@ -174,36 +179,22 @@ def _draw_sorted(
     ax.set_xlabel(f"{num_rows} rows, sorted by their effect")
 
 
-def _draw_groups(
-    ax: Axes,
-    names: Sequence[str],
-    averages: NDArray[np.float64],
-    probabilities: tuple[float, ...],
-    inches: float,
-) -> None:
+def _scale_of_groups(names: NDArray[Any]) -> Scale:
+    return make_scale("group", "group", names.astype(object), is_categorical=True)
+
+
+def _draw_groups(ax: Axes, averages: NDArray[np.float64], probabilities: tuple[float, ...]) -> None:
     """Draw the averages of groups, (draws, groups)."""
-    points = np.array(names, dtype=object)
-    scale = make_scale("group", "group", points, None, is_categorical=True)
-    at = np.arange(points.size, dtype=np.float64)
+    at = np.arange(averages.shape[1], dtype=np.float64)
     draw_points(ax, at, averages, "average of a group", 1, probabilities, name_intervals=False)
-    finish_curves(ax, scale, inches)
 
 
 def _draw_along(
-    panels: Panels,
-    k: int,
-    conditional: NDArray[np.float64],
-    name: str,
-    column: Column,
-    shown: str,
-    probabilities: tuple[float, ...],
+    ax: Axes, bins: Bins, conditional: NDArray[np.float64], probabilities: tuple[float, ...]
 ) -> None:
     """Draw effects along a column: rows as dots, averages of bins with intervals."""
-    ax = panels.axes[k]
-    bins = bin_rows(name, column, shown)
     rows = evenly_spaced(bins.x.size, MAX_ROWS)
     mean = conditional.mean(axis=0)
     ax.plot(bins.x[rows], mean[rows], ".", ms=3, color=GREY, alpha=0.5, label="mean of one row")
     means = bins.means(conditional)
     draw_points(ax, bins.at, means, "average of a group", 1, probabilities, name_intervals=False)
-    finish_curves(ax, bins.scale, panels.inches_wide(k))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pymc_xbart.diagnostics.individual import individual_conditional_expectation
 from pymc_xbart.plots.curves import COLOURS, MIN_SMOOTH, draw_rug, finish_curves
 from pymc_xbart.plots.intervals import GREY, check_labels
-from pymc_xbart.plots.panels import Panels, panel_inches, value_label
+from pymc_xbart.plots.panels import Panels, value_label
 from pymc_xbart.plots.read import Item, compute, find_data, is_missing, read_items
 from pymc_xbart.plots.scales import Scale, scale_of
 
@@ -60,9 +60,9 @@ def plot_ice(
     check_labels(labels, [name for item in items for name in (item.name, *item.columns)])
     labels = labels or {}
     drawn = [(item, k) for item in items for k in range(len(item.forests))]
-    panels = Panels(len(drawn), axes, figsize, inches=panel_inches(items))
-    for place, (ax, (item, k)) in enumerate(zip(panels.axes, drawn, strict=True)):
-        scale = scale_of(item, 0, data, labels)
+    scales = [scale_of(item, 0, data, labels) for item, _ in drawn]
+    panels = Panels(scales, axes, figsize)
+    for place, (ax, (item, k), scale) in enumerate(zip(panels.axes, drawn, scales, strict=True)):
         _draw_rows(ax, scale, item, item.draws[:, k])
         rows = find_data(data, scale.column)
         if rows is not None and scale.labels is None:

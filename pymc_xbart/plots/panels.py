@@ -10,12 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from pymc_xbart.plots.names import INCHES_A_CATEGORY, inches_aside
 from pymc_xbart.plots.read import Item
+from pymc_xbart.plots.scales import Scale
 
 INCHES_WIDE, INCHES_HIGH = 2.6, 2.3  # of one panel among many
+ALONE_WIDE, ALONE_HIGH = 6.4, 4.4  # of a single one
 MAX_ACROSS, MAX_WIDE = 5, 15.0  # panels, inches
 PAIR_INCHES = 3.6  # width of a panel that has a bar of colours or a legend of its own
-INCHES_A_CATEGORY = 0.17
+INSIDE = 0.8  # part of a panel's width that is between the ends of its axis, about
 INCHES_A_CHARACTER, INCHES_A_HANDLE = 0.075, 0.6  # of a legend
 LEGEND_INCHES = 0.4
 LABEL_CHARACTERS = 13  # of a vertical label on a line, by inch
@@ -23,6 +26,17 @@ LABEL_CHARACTERS = 13  # of a vertical label on a line, by inch
 
 class Panels:
     """Axes to draw on, those given or new ones.
+
+    Parameters
+    ----------
+    across : sequence of Scale or None
+        What is along the horizontal axis of each panel; new ones get room for its names.
+    axes : matplotlib.axes.Axes or array_like of them, optional
+    figsize : tuple of float, optional
+    up : sequence of Scale
+        What is along the vertical axes of some.
+    inches : float
+        Least width of a panel.
 
     Attributes
     ----------
@@ -32,12 +46,23 @@ class Panels:
     """
 
     def __init__(
-        self, count: int, axes: Any = None, figsize: Any = None, *, inches: float = INCHES_WIDE
+        self,
+        across: Sequence[Scale | None],
+        axes: Any = None,
+        figsize: Any = None,
+        *,
+        up: Sequence[Scale] = (),
+        inches: float = INCHES_WIDE,
     ) -> None:
+        count = len(across)
+        wide, high = _panel_size(across, up, inches)
         self.is_new = axes is None
-        self.num_across = min(_across(count), max(1, int(MAX_WIDE / inches)))
+        self.num_across = min(_across(count), max(1, int(MAX_WIDE / wide)))
         if axes is None:
-            self.axes = _make_axes(count, self.num_across, figsize, inches)
+            rows = [across[k : k + self.num_across] for k in range(0, count, self.num_across)]
+            height = sum(high + _inches_below(row, wide) for row in rows) + LEGEND_INCHES
+            size = figsize or (wide * self.num_across, height)
+            self.axes = _make_axes(count, self.num_across, size)
         else:
             self.axes = list(np.atleast_1d(np.asarray(axes, dtype=object)).ravel())[:count]
         if len(self.axes) < count:
@@ -49,12 +74,19 @@ class Panels:
         ax = self.axes[k]
         return float(ax.get_position().width * _size_of(ax)[0])
 
-    def _label_width(self, k: int) -> int:
+    def inches_high(self, k: int) -> float:
+        """Height of a panel, about."""
         ax = self.axes[k]
-        return max(24, int(ax.get_position().height * _size_of(ax)[1] * LABEL_CHARACTERS))
+        return float(ax.get_position().height * _size_of(ax)[1])
+
+    def _label_width(self, k: int) -> int:
+        return max(24, int(self.inches_high(k) * LABEL_CHARACTERS))
 
     def share_y(self, which: Sequence[int], label: str) -> None:
-        """Give some panels one vertical scale, written at the first one of a row."""
+        """Give some panels one vertical scale, written at the first one of a row.
+
+        Of panels that were given, at all whose numbers are shown.
+        """
         if not which:
             return
         limits = np.array([self.axes[k].get_ylim() for k in which])
@@ -63,7 +95,7 @@ class Panels:
             has_neighbour = self.is_new and k % self.num_across > 0 and k - 1 in which
             if has_neighbour:
                 self.axes[k].tick_params(labelleft=False)
-            else:
+            elif self.axes[k].yaxis.get_tick_params()["labelleft"]:
                 self.axes[k].set_ylabel(textwrap.fill(label, self._label_width(k)))
 
     def add_legend(self, which: Sequence[int]) -> None:
@@ -101,30 +133,39 @@ def _across(count: int) -> int:
     return count if count <= 3 else min(MAX_ACROSS, math.ceil(math.sqrt(1.3 * count)))
 
 
-def _make_axes(count: int, num_across: int, figsize: Any, inches: float) -> list[Axes]:
-    num_down = math.ceil(count / num_across)
-    size = (max(6.4, inches), 4.4) if count == 1 else (inches * num_across, INCHES_HIGH * num_down)
-    size = size[0], size[1] + LEGEND_INCHES
+def _panel_size(
+    across: Sequence[Scale | None], up: Sequence[Scale], inches: float
+) -> tuple[float, float]:
+    """Width and height that suit all panels, without what names of categories take below."""
+    wide, high = (
+        (max(inches, ALONE_WIDE), ALONE_HIGH) if len(across) == 1 else (inches, INCHES_HIGH)
+    )
+    most_across = max(len(scale.names) if scale else 0 for scale in across)
+    most_up = max((len(scale.names) for scale in up), default=0)
+    wide = max(wide, min(MAX_WIDE, INCHES_A_CATEGORY * most_across))
+    high = max(high, INCHES_A_CATEGORY * most_up)
+    beside = [inches_aside(scale.names, high, is_across=False) for scale in up]
+    return wide + max(beside, default=0.0), high
+
+
+def _inches_below(row: Sequence[Scale | None], wide: float) -> float:
+    """What names of categories take below the panels of a row."""
+    names = [scale.names for scale in row if scale]
+    return max((inches_aside(each, INSIDE * wide, is_across=True) for each in names), default=0.0)
+
+
+def _make_axes(count: int, num_across: int, size: tuple[float, float]) -> list[Axes]:
     _, grid = plt.subplots(
-        num_down, num_across, figsize=figsize or size, layout="constrained", squeeze=False
+        math.ceil(count / num_across),
+        num_across,
+        figsize=size,
+        layout="constrained",
+        squeeze=False,
     )
     axes = list(grid.ravel())
     for ax in axes[count:]:
         ax.remove()
     return axes[:count]
-
-
-def panel_inches(items: list[Item]) -> float:
-    """Width that suits all panels."""
-    num_categories = [
-        points.size
-        for item in items
-        for points, is_categorical in zip(item.points, item.is_categorical, strict=True)
-        if is_categorical
-    ]
-    has_pairs = any(len(item.columns) == 2 for item in items)
-    width = max([INCHES_WIDE, *(INCHES_A_CATEGORY * size for size in num_categories)])
-    return max(PAIR_INCHES, width) if has_pairs else width
 
 
 def value_label(items: list[Item], labels: Mapping[str, str]) -> str:

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.grid import MISSING
-from pymc_xbart.forest.covariates import Labels, find_column, read_covariates
+from pymc_xbart.forest.covariates import (
+    Labels,
+    date_columns,
+    find_column,
+    read_covariates,
+)
 from pymc_xbart.forest.draws import find_draws, stored_forests
 from pymc_xbart.forest.new_rows import read_new_rows
-from pymc_xbart.forest.tables import is_labelled_table
 
 DRAW_DIMS = "chain", "draw", "sample"
 
@@ -24,6 +27,7 @@ class Item(NamedTuple):
     columns: list[str]
     points: list[NDArray[Any]]  # of each column
     is_categorical: list[bool]
+    is_date: list[bool]
     forests: list[str]  # what each is called; a single "" where there is one without a dimension
     name: str  # of the forest
     long_name: str  # what it holds
@@ -74,12 +78,13 @@ def _read_item(variable: xr.DataArray) -> Item:
     sizes = [variable.sizes[dim] for dim in (*rows, *columns)]
     num_forests = int(np.prod([variable.sizes[dim] for dim in forests]))
     shape = (-1, num_forests, *([] if rows else [1]), *sizes)
-    categories = _listed(variable.attrs.get("categories", []))
+    categories, dates = (_listed(variable.attrs.get(kind, [])) for kind in ("categories", "dates"))
     return Item(
         values.reshape(shape),
         columns,
         [variable[dim].values for dim in columns],
         [dim in categories for dim in columns],
+        [dim in dates for dim in columns],
         _names_of_forests(variable, forests),
         str(variable.attrs.get("forest", variable.name)),
         str(variable.attrs.get("long_name", variable.name)),
@@ -124,31 +129,19 @@ def read_data(X: Any, idata: Any = None, var_name: str | None = None) -> dict[st
     if idata is None:
         matrix, names, labels, categorical = read_covariates(X, min_rows=1)
         is_categorical = np.isin(np.arange(matrix.shape[1]), categorical)
+        dates = frozenset(date_columns(X) or ())
     else:
         draws = find_draws(idata, var_name, 1)
-        matrix, _, names, labels = read_new_rows(X, draws)
+        matrix, _, names, labels, dates = read_new_rows(X, draws)
         is_categorical = draws.first.is_categorical
     names = names or [f"column_{v}" for v in range(matrix.shape[1])]
     labels = labels or [None] * len(names)
-    dates = _date_columns(X)
     return {
         name: Column(
-            matrix[:, v], labels[v], name in dates, bool(is_categorical[v]) or labels[v] is not None
+            matrix[:, v], labels[v], v in dates, bool(is_categorical[v]) or labels[v] is not None
         )
         for v, name in enumerate(names)
     }
-
-
-def _date_columns(X: Any) -> set[str]:
-    """Names of columns that hold dates, which trees know as seconds since 1970."""
-    if is_labelled_table(X):
-        X = X.to_dataframe()
-    if hasattr(X, "iloc") and hasattr(X, "columns") and not X.columns.is_unique:
-        return set()
-    table = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(table, nw.DataFrame):
-        return set()
-    return {str(name) for name, kind in table.schema.items() if kind in (nw.Date, nw.Datetime)}
 
 
 def find_data(data: Mapping[str, Column], column: str) -> Column | None:

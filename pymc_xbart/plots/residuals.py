@@ -13,7 +13,7 @@ from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.bins import Bins, bin_rows
 from pymc_xbart.plots.curves import COLOURS, finish_curves
 from pymc_xbart.plots.intervals import GREY, check_labels, text_of_interval
-from pymc_xbart.plots.panels import INCHES_A_CATEGORY, INCHES_WIDE, Panels
+from pymc_xbart.plots.panels import Panels
 from pymc_xbart.plots.read import choose_columns, column_of, read_data
 
 MAX_DOTS = 1_000
@@ -96,9 +96,7 @@ def plot_residuals(
     labels = labels or {}
     left, name = residuals(idata, X, y, var_name=var_name, draws=draws, random_seed=random_seed)
     bins = [bin_rows(each, column_of(data, each), labels.get(each, each)) for each in asked]
-    widest = max(len(each.scale.labels or ()) for each in bins)
-    inches = max(INCHES_WIDE, INCHES_A_CATEGORY * widest)
-    panels = Panels(len(bins), axes, figsize, inches=inches)
+    panels = Panels([each.scale for each in bins], axes, figsize)
     for k, (ax, each) in enumerate(zip(panels.axes, bins, strict=True)):
         _draw(ax, each, left, probability)
         finish_curves(ax, each.scale, panels.inches_wide(k))

@@ -11,15 +11,14 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, Locator, MaxNLocator
 from numpy.typing import NDArray
 
 from pymc_xbart.plots.intervals import shorten
+from pymc_xbart.plots.names import write_names
 from pymc_xbart.plots.read import Column, Item, find_data, is_missing
 
 dates: Any = matplotlib.dates  # has no types
 SECONDS_A_DAY = 86_400  # matplotlib counts dates in days since 1970
 GAP = 0.15  # of the range, from the last number to the point of missing values
 MAX_FEW = 6  # numbers that are shown as single ones, not as a curve
-MAX_LABEL = 18  # characters of a category
 NAME_CHARACTERS = 11  # of a column's name on a line, by inch
-INCHES_A_CHARACTER = 0.08
 NUMBER_INCHES = 0.45
 MISSING_INCHES = 0.5  # half of the word "missing", and half of a number beside it
 
@@ -35,6 +34,12 @@ class Scale(NamedTuple):
     is_date: bool
     has_missing: bool
     few: tuple[float, ...] = ()  # positions of numbers that are so few as to be shown one by one
+
+    @property
+    def names(self) -> list[str]:
+        """What stands at its categories, and at their missing values behind them."""
+        missing = ["missing"] if self.has_missing else []
+        return [] if self.labels is None else [*self.labels, *missing]
 
     @property
     def is_continuous(self) -> bool:
@@ -88,13 +93,13 @@ class Scale(NamedTuple):
         """Give an axis so many inches long its label and ticks."""
         axis.set_label_text(textwrap.fill(self.name, max(18, int(inches * NAME_CHARACTERS))))
         if self.labels is not None:
-            names = [*self.labels, *(["missing"] if self.has_missing else [])]
             at = [*range(len(self.labels)), *([self.at_missing] if self.has_missing else [])]
-            _set_categories(axis, at, [shorten(name, MAX_LABEL) for name in names], inches)
+            write_names(axis, at, self.names, inches)
             return
         locator: Locator = MaxNLocator(max(2, min(8, int(inches / 0.6))), steps=[1, 2, 2.5, 5, 10])
         if self.is_date:
-            locator = dates.AutoDateLocator(maxticks=max(3, int(inches / 0.6)))
+            # With room for fewer, Matplotlib would find no unit for some spans of time, and warn.
+            locator = dates.AutoDateLocator(minticks=2, maxticks=max(5, int(inches / 0.6)))
             axis.set_major_formatter(dates.ConciseDateFormatter(locator))
         span = (self.at_missing if self.has_missing else self.high) - self.low + self.step
         if self.few and inches * self.step > NUMBER_INCHES * span:
@@ -102,17 +107,6 @@ class Scale(NamedTuple):
         axis.set_major_locator(locator)
         if self.has_missing:
             _set_missing(axis, self, locator, inches)
-
-
-def _set_categories(axis: Axis, at: list[float], names: list[str], inches: float) -> None:
-    axis.set_major_locator(FixedLocator(at))
-    axis.set_major_formatter(FixedFormatter(names))
-    size = min(9.0, 72 * inches / len(names) / 1.15)
-    axis.set_tick_params(labelsize=size)
-    longest = max(map(len, names), default=0)
-    if isinstance(axis, XAxis) and longest * len(names) * INCHES_A_CHARACTER > inches:
-        for label in axis.get_ticklabels():
-            label.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
 def _set_missing(axis: Axis, scale: Scale, locator: Locator, inches: float) -> None:
@@ -138,12 +132,11 @@ def text_of(point: Any) -> str:
 
 
 def make_scale(
-    column: str, name: str, points: NDArray[Any], data: Column | None, *, is_categorical: bool
+    column: str, name: str, points: NDArray[Any], *, is_categorical: bool, is_date: bool = False
 ) -> Scale:
-    """Axis for the points of a grid, and for data if there are any."""
+    """Axis for the points of a grid."""
     missing = is_missing(points)
     known = points[~missing]
-    is_date = data is not None and data.is_date
     if is_categorical or known.dtype.kind not in "fiu":
         labels = [text_of(point) for point in known]
         return Scale(column, name, labels, 0.0, known.size - 1.0, False, bool(missing.any()))
@@ -156,10 +149,11 @@ def make_scale(
 def scale_of(item: Item, axis: int, data: Mapping[str, Column], labels: Mapping[str, str]) -> Scale:
     """Axis of one column of an item."""
     column = item.columns[axis]
+    rows = find_data(data, column)
     return make_scale(
         column,
         shorten(labels.get(column, column)),
         item.points[axis],
-        find_data(data, column),
         is_categorical=item.is_categorical[axis],
+        is_date=item.is_date[axis] or (rows is not None and rows.is_date),
     )

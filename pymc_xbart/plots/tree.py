@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
+from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.inspection import trees
 
 MAX_NAME = 18  # characters of a column's name; more would run into the neighbour
@@ -28,8 +29,9 @@ def plot_tree(
 ) -> Axes:
     """Draw one tree of a stored forest.
 
-    A split shows its condition, and the rows that meet it go left. A leaf shows what it adds to f,
-    on the scale of f, and is coloured by it. Both show how many rows of the fit they hold.
+    A split shows its condition, and the rows that meet it go left; cuts of dates are dates. A leaf
+    shows what it adds to f, on the scale of f, and is coloured by it. Both show how many rows of
+    the fit they hold.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def plot_tree(
             INCHES_A_LEVEL * (1.2 + float(nodes["depth"].max())),
         )
         _, ax = plt.subplots(figsize=figsize or size, layout="constrained")
-    _draw(ax, nodes, x)
+    _draw(ax, nodes, x, _dates(idata, var_name))
     ax.set_title(f"tree {tree} of chain {chain}, draw {draw}", fontsize="medium")
     return ax
 
@@ -96,7 +98,13 @@ def _positions(nodes: pd.DataFrame) -> dict[int, float]:
     return x
 
 
-def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
+def _dates(idata: Any, var_name: str | None) -> set[Any]:
+    """Columns that hold dates, as the table of trees calls them."""
+    schema = find_draws(idata, var_name, 1).schema
+    return {schema.columns[v] if schema.columns else v for v in schema.dates or ()}
+
+
+def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float], dates: set[Any]) -> None:
     largest = float(nodes["value"].abs().max()) or 1.0
     norm = TwoSlopeNorm(0.0, -largest, largest)
     colours = plt.get_cmap(COLOURS)
@@ -117,7 +125,8 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
                     )
         if line["left"] >= 0:
-            text, face, ink = f"{_short(line['column'])}\n{_condition(line)}", "white", "black"
+            condition = _condition(line, is_date=line["column"] in dates)
+            text, face, ink = f"{_short(line['column'])}\n{condition}", "white", "black"
         else:
             face = colours(norm(line["value"]))
             ink = "white" if abs(line["value"]) > 0.75 * largest else "black"
@@ -130,14 +139,21 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float]) -> None:
     ax.set_axis_off()
 
 
-def _condition(split: pd.Series) -> str:
+def _condition(split: pd.Series, *, is_date: bool) -> str:
     """What holds for the rows that go left."""
     if split["cut"] == -math.inf:
         return "is missing"
     or_missing = " or missing" if split["missing"] == "left" else ""
     if split["categories"] is not None:
         return f"in {{{_short(', '.join(split['categories']))}}}{or_missing}"
-    return f"≤ {split['cut']:.4g}{or_missing}"
+    cut = _text_of_date(split["cut"]) if is_date else f"{split['cut']:.4g}"
+    return f"≤ {cut}{or_missing}"
+
+
+def _text_of_date(seconds: float) -> str:
+    """Day, and the time of it unless that is midnight."""
+    time = pd.Timestamp(seconds, unit="s")
+    return f"{time:%Y-%m-%d}" if time == time.normalize() else f"{time:%Y-%m-%d %H:%M}"
 
 
 def _short(name: Any) -> str:

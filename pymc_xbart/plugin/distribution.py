@@ -177,7 +177,7 @@ class XBARTForest(pm.Distribution):
         _refuse_meaningless(kwargs)
         _check_dims(dims, X)
         if isinstance(split_weights, str) and split_weights == SPARSE:
-            columns, _ = describe_covariates(X)
+            columns = describe_covariates(X).columns
             split_weights = sparse_split_weights(name, covariates(X)[1].shape[1], columns)
         rv: TensorVariable = super().__new__(
             cls,

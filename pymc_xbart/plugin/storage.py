@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
-from pymc_xbart.forest.covariates import Labels, describe_columns
+from pymc_xbart.forest.covariates import describe_columns
 from pymc_xbart.forest.schema import Schema, distinct, schema_name
 
 
@@ -37,16 +37,16 @@ NO_TREES = Text("")
 
 def add_schema(name: str, X: Any, dims: str | Sequence[str] | None) -> None:
     """Add what is known of a forest's X to the constant data of the model on the context stack."""
-    columns, labels = describe_covariates(X)
     names = [dims] if isinstance(dims, str) else None if dims is None else list(dims)
-    if columns is not None or names is not None:
-        pm.Data(schema_name(name), Schema(columns, names, labels).to_bytes())
+    schema = describe_covariates(X)._replace(dims=names)
+    if schema != Schema():
+        pm.Data(schema_name(name), schema.to_bytes())
 
 
-def describe_covariates(X: Any) -> tuple[list[str] | None, Labels | None]:
-    """Names of the columns of X, and labels of its categories, as far as it has any."""
+def describe_covariates(X: Any) -> Schema:
+    """What is known of the columns of X."""
     if isinstance(X, Variable):
-        return names_of_data(X, pm.modelcontext(None)), None
+        return Schema(names_of_data(X, pm.modelcontext(None)))
     return describe_columns(X)
 
 

@@ -1,4 +1,7 @@
-"""Accumulated local effects are sums of mean changes of predictions."""
+"""Accumulated local effects are sums of mean changes of predictions.
+
+Those of two columns are in `test_joint_local_effects.py`.
+"""
 
 import numpy as np
 import pandas as pd
@@ -98,7 +101,8 @@ def test_by_default_all_columns_that_have_an_order(idata, table):
     ("columns", "grid", "message"),
     [
         ("colour", None, "'colour' holds categories without an order.*`partial_dependence`"),
-        (("size", "flag"), None, "'size' and 'flag' as a tuple.*Pass a list"),
+        (("size", "colour"), None, "'colour' holds categories without an order"),
+        (("size", "flag"), {"size": [1.0, 0.0]}, "'size' must hold at least one value, in asc"),
         ("size", [1.0, 0.0], "'size' must hold at least one value, in ascending order"),
         ("income", [np.nan], "'income' must hold at least one value, in ascending order"),
         ("size", [-9.0, -8.0, 9.0], "No row of X lies between the points -9.0 and -8.0"),

@@ -285,3 +285,16 @@ def test_where_nothing_else_matters_it_is_f_itself(rng):
     np.testing.assert_allclose(
         partial_dependence(idata, X, 0)["f"], predict(idata, np.sort(X, axis=0)), rtol=1e-12
     )
+
+
+def test_points_of_dates_may_be_dates(rng):
+    days = pd.date_range("2020-01-01", periods=40, freq="9D")
+    X = pd.DataFrame({"visit": days, "x": rng.standard_normal(40)})
+    idata = draw_run(rng, X)
+    points = ["2020-02-03", "2020-08-01", None]
+    seconds = [*(pd.to_datetime(points[:2]) - pd.Timestamp(0)).total_seconds(), np.nan]
+    for grid in (points, pd.to_datetime(points), [pd.Timestamp(point) for point in points]):
+        result = partial_dependence(idata, X, "visit", grid=grid)
+        xr.testing.assert_identical(result, partial_dependence(idata, X, "visit", grid=seconds))
+    with pytest.raises(TypeError, match="'visit' holds values that are not real numbers in row 0"):
+        partial_dependence(idata, X, "visit", grid=["someday"])

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 from pymc_xbart.forest.covariates import column_names, describe_columns, read_covariates
+from pymc_xbart.forest.schema import Schema
 
 NUMBERS = np.array([[1.0, 2.5], [3.0, 4.0], [5.0, 0.0]])
 
@@ -154,11 +155,13 @@ def test_new_categories_have_no_place_in_an_order():
         read_covariates(table, labels=[["S", "M", "L"]])
 
 
-def test_names_and_labels_are_known_without_reading():
-    table = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"])})
+def test_names_labels_and_dates_are_known_without_reading():
+    days = pd.date_range("2020-01-01", periods=2)
+    table = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"]), "c": days})
     for X in (table, pa.Table.from_pandas(table), NUMBERS, xr.DataArray(NUMBERS)):
         read = read_covariates(X)
-        assert describe_columns(X) == (read.names, read.labels)
+        dates = [2] if read.names else None
+        assert describe_columns(X) == Schema(read.names, labels=read.labels, dates=dates)
 
 
 def test_categories_where_trees_know_numbers_are_refused():

@@ -14,6 +14,11 @@ def line(ax, label):
     return found
 
 
+def drawn(ax, label="mean"):
+    """Positions and heights of a curve and its dots."""
+    return np.array(line(ax, label).get_data(), dtype=float)
+
+
 def ends_of(ax, label):
     """Ends of the intervals of each column, (columns, 2)."""
     [found] = [each for each in ax.collections if each.get_label() == label]

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pymc_xbart.forest.covariates import read_covariates
-from pymc_xbart.forest.schema import Schema
+from pymc_xbart.forest.covariates import describe_columns, read_covariates
 from pymc_xbart.forest.stored import StoredDraw, StoredForest, digest_of, write_draw
 from pymc_xbart.forest.views import encode_views, share_weights, to_columns
 from pymc_xbart.kernels import cut_values, draw_prior_forest, rows_of_leaves
@@ -55,7 +54,7 @@ def draw_run(
     labels = {"chain": np.arange(chains), "draw": np.arange(draws)}
     stats = xr.Dataset({"f_trees": (("chain", "draw"), text)}, labels)
     stats["f_trees"] = stats["f_trees"].astype(np.dtypes.StringDType())
-    schema = Schema(covariates.names, dims, covariates.labels).to_bytes()
+    schema = describe_columns(X)._replace(dims=dims).to_bytes()
     constants = xr.Dataset({"f_schema": ("f_schema_dim_0", schema)})
     return xr.DataTree.from_dict({"sample_stats": stats, "constant_data": constants})
 

@@ -11,13 +11,8 @@ tests read them.
 import os
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 from matplotlib.testing.compare import compare_images
 from matplotlib.testing.decorators import remove_ticks_and_titles
 
@@ -63,6 +58,7 @@ PICTURES = {
     ),
     "ice": lambda run, table: pxb.plot_ice(run, table),
     "ale": lambda run, table: pxb.plot_ale(run, table, ["size", "income", "flag"]),
+    "joint_ale": lambda run, table: pxb.plot_ale(run, table, ("size", "income"), grid=6),
     "effects": lambda run, table: pxb.plot_effects(
         pxb.treatment_effects(run, table, groups=table["colour"])
     ),
@@ -84,7 +80,6 @@ def draw(name, run, table, path):
         if legend is not None:
             legend.remove()
     figure.savefig(path, dpi=50)
-    plt.close(figure)
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -1,24 +1,14 @@
 """The picture of convergence shows every number against its limit, and the chains behind them."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 
 from pymc_xbart import convergence_summary, plot_convergence
 
 DRAW_DIMS = ("chain", "draw")
 WHICH = ("r_hat", "ess_bulk", "ess_tail")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def make_run(rng, rows=50, names=("noise",), batch=(), with_f=True):

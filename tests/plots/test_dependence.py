@@ -1,15 +1,10 @@
 """Pictures of f along its columns show the numbers of their Datasets, and where data are."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.dates as mdates
-import matplotlib.pyplot as plt
 
 from pymc_xbart import (
     accumulated_local_effects,
@@ -20,15 +15,9 @@ from pymc_xbart import (
     plot_partial_dependence,
 )
 from tests.helpers import prior_runs
-from tests.helpers.figures import assert_texts_apart, band, legend_of, line
+from tests.helpers.figures import assert_texts_apart, band, drawn, legend_of, line
 
 ROWS = 60
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +41,6 @@ def several(table):
 def ends(result, probability):
     tails = 0.5 - 0.5 * probability, 0.5 + 0.5 * probability
     return result.quantile(tails, ("chain", "draw")).T
-
-
-def drawn(ax, label="mean"):
-    """Positions and heights of a curve and its dots."""
-    return np.array(line(ax, label).get_data(), dtype=float)
 
 
 def made_up(num_columns, name=lambda v: f"x{v}"):
@@ -155,15 +139,6 @@ def test_few_numbers_are_points_too(run, table):
     assert ax.get_xticks().tolist() == [0, 1]
 
 
-def test_dates_are_dates_where_the_table_says_so(run, table):
-    (ax,) = plot_partial_dependence(run, table, "visit")
-    days = mdates.date2num(table["visit"])
-    x, _ = drawn(ax)
-    assert (x[0], x[-1]) == (days.min(), days.max())
-    assert isinstance(ax.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
-    np.testing.assert_allclose(drawn(ax, "_rug")[0], days)
-
-
 def test_the_rug_has_a_tick_for_each_row_but_no_more_than_300(run, table):
     (ax,) = plot_partial_dependence(run, table, "income")
     np.testing.assert_array_equal(drawn(ax, "_rug")[0], np.sort(table["income"].dropna()))
@@ -227,6 +202,24 @@ def test_many_categories_are_cells(rng):
     assert [label.get_text() for label in ax.get_yticklabels()] == letters
 
 
+def test_joint_local_effects_are_drawn_as_pairs(rng):
+    grades = pd.Categorical(list("abc") * 20, list("abc"), ordered=True)
+    X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["size", "age"]).assign(grade=grades)
+    run = prior_runs.draw_run(rng, X)
+    asked = ["size", ("size", "age"), ("grade", "size")]
+    result = accumulated_local_effects(run, X, asked, grid={"size": 4, "age": 3})
+    single, cells, curves = plot_ale(result, X)
+    mean = result.mean(("chain", "draw"))
+    np.testing.assert_allclose(cells.collections[0].get_array(), mean["f_size_age"].T)
+    assert (cells.get_xlabel(), cells.get_ylabel()) == ("size", "age")
+    assert cells.figure.axes[-1].get_ylabel() == "joint local effect on f"
+    assert curves.get_xlabel() == "size"
+    for grade in "abc":
+        np.testing.assert_allclose(drawn(curves, grade)[1], mean["f_grade_size"].sel(grade=grade))
+    assert single.get_ylabel() == "local effect on f"
+    assert curves.get_ylabel().replace("\n", " ") == "joint local effect on f"
+
+
 def test_forests_have_a_panel_of_cells_each(several, table):
     axes = plot_partial_dependence(several, table, ("size", "visit"), grid=4)
     assert [ax.get_title() for ax in axes] == ["class 0", "class 1"]
@@ -259,19 +252,6 @@ def test_grids_of_any_order_are_drawn_in_that_of_the_axis(run, table):
     shuffled = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [1, -1, 0]})
     ordered = plot_partial_dependence(run, table, ["size", "income"], grid={"size": [-1, 0, 1]})
     np.testing.assert_array_equal(drawn(shuffled[0]), drawn(ordered[0]))
-
-
-def test_dates_with_gaps_and_a_column_without_any_value(rng):
-    days = pd.Series(pd.date_range("2020-01-01", periods=40, freq="9D")).where(rng.random(40) > 0.3)
-    X = pd.DataFrame({"visit": days, "x": rng.standard_normal(40)})
-    run = prior_runs.draw_run(rng, X)
-    axes = plot_partial_dependence(run, X, ["visit", ("visit", "x")], grid=9, labels={"f": "rate"})
-    assert axes[0].get_xticklabels(minor=True)[0].get_text() == "missing"
-    assert axes[0].get_ylabel() == "rate"
-    assert_texts_apart(axes)
-    nothing = partial_dependence(run, X, "visit", grid=[np.nan])
-    (ax,) = plot_partial_dependence(nothing, X)
-    assert drawn(ax)[0].size == 1
 
 
 @pytest.mark.parametrize("num_columns", [1, 2, 3, 12, 40])
@@ -308,6 +288,15 @@ def test_it_draws_where_it_is_told(run, table):
     assert not grid[0].lines
     (ax,) = plot_partial_dependence(run, table, "size", figsize=(3, 2))
     assert ax.figure.get_size_inches().tolist() == [3, 2]
+
+
+def test_a_scale_that_panels_share_is_written_once(run, table):
+    _, grid = plt.subplots(1, 2, sharey=True)
+    axes = plot_partial_dependence(run, table, ["size", "flag"], axes=grid)
+    assert [ax.get_ylabel() for ax in axes] == ["f", ""]
+    _, grid = plt.subplots(1, 2)
+    axes = plot_partial_dependence(run, table, ["size", "flag"], axes=grid)
+    assert [ax.get_ylabel() for ax in axes] == ["f", "f"]
 
 
 def test_bad_input_is_refused(run, table):

@@ -1,26 +1,15 @@
 """Pictures of effects and of residuals show means, intervals and bins as their data have them."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 
 from pymc_xbart import plot_effects, plot_residuals, predict, treatment_effects
 from tests.helpers import prior_runs
 from tests.helpers.figures import assert_texts_apart, band, legend_of, line
 
 ROWS = 120
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,13 @@
 """The picture of importance shows R^2 step by step, or losses, the largest first."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
 
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
-
 from pymc_xbart import permutation_importance, plot_importance, variable_importance
 from tests.helpers import prior_runs
 from tests.helpers.figures import ends_of, line, names_of
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

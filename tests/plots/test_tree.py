@@ -1,27 +1,18 @@
 """A tree is drawn with everything that its table says, and no text runs into another."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
-
-mpl.use("Agg")  # before anything opens a window
-
-import matplotlib.pyplot as plt
 
 from pymc_xbart import plot_tree, trees
 from pymc_xbart.forest.schema import Schema
 from pymc_xbart.forest.stored import StoredDraw, StoredForest, digest_of, write_draw
 from pymc_xbart.kernels import cut_values, draw_prior_forest, encode, rows_of_leaves
-from tests.helpers import inside
+from tests.helpers import inside, prior_runs
 
 NAMES = ["age", "mean income of the neighbourhood in 2020", "c"]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +89,10 @@ def test_a_single_leaf_is_a_tree_too(idata):
 def test_unknown_trees_are_refused(idata):
     with pytest.raises(KeyError, match="no tree 8"):
         plot_tree(idata, tree=8)
+
+
+def test_cuts_of_dates_are_dates(rng):
+    days = pd.date_range("2020-01-01", periods=40, freq="9D")
+    run = prior_runs.draw_run(rng, pd.DataFrame({"visit": days}), max_depth=1, alpha=1.0, trees=1)
+    cut = pd.Timestamp(trees(run, chain=0, draw=0)["cut"][0], unit="s")
+    assert f"≤ {cut:%Y-%m-%d}\n" in "".join(texts(plot_tree(run, draw=0)))

@@ -10,6 +10,7 @@ import polars as pl
 import pymc as pm
 import pytest
 
+from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.inspection import trees
 from pymc_xbart.forest.predict import predict
 from pymc_xbart.forest.regressor import XBARTRegressor
@@ -55,6 +56,10 @@ def test_what_the_response_depends_on_is_found(fit):
     _, _, idata, f = fit
     mean = idata["posterior"]["f"].mean(("chain", "draw")).to_numpy()
     assert np.corrcoef(mean, f)[0, 1] > 0.98
+
+
+def test_a_run_knows_which_columns_are_dates(fit):
+    assert find_draws(fit[2]).schema.dates == [3]
 
 
 def test_training_rows_are_predicted_to_the_last_bit(fit):
