@@ -6,10 +6,10 @@ is timed where it really runs: on the nodes, and with the arguments, of a real s
 exclusive: those in a watched kernel that another one calls count for the former only.
 
 To watch another kernel, or one that has got a new name, edit `WATCHED`: the key is the module
-within `pymc_xbart.kernels` and the function. The amount of work is an expression in the kernel's own
-parameters, so that it is checked by the compiler; amounts do not depend on the machine, and show
-what an edit has changed where timings are too noisy to. A kernel that is not there is left out and
-named in the report, and its time counts for the kernel that calls it.
+within `pymc_xbart.kernels` and the function. The amount of work is an expression in the kernel's
+own parameters, so that the compiler checks it; amounts do not depend on the machine, and show what
+an edit has changed where timings are too noisy to. A kernel that is not there is left out and named
+in the report, and its time counts for the kernel that calls it.
 
 Watching costs some 20 nanoseconds a call, and keeps LLVM from moving work across calls. The report
 has the time of the same sweeps unwatched beside it.
@@ -99,7 +99,7 @@ def {name}({parameters}):
 def ticks(_typing_context):
     """Time stamp of the processor."""
 
-    def generate(context, builder, _signature, _arguments):
+    def generate(_context, builder, _signature, _arguments):
         kind = ir.FunctionType(ir.IntType(64), [])
         return builder.call(
             builder.module.declare_intrinsic("llvm.readcyclecounter", fnty=kind), []
