@@ -61,9 +61,10 @@ MIN_EVER = 1.5  # the same, in any cell
 MAX_RMSE = 1.02  # over any peer's, in any cell
 
 FOOTNOTE = (
-    "Noise: its standard deviation over that of f. ESS: bulk ESS of f, median over rows, of all kept "
-    "draws. Seconds: of all draws, kept or not, everything being compiled; 'in all' has importing "
-    "and compiling, too. The best of stochtree and bartz: by ESS per second, within each replication."
+    "Noise: its standard deviation over that of f. ESS: bulk ESS of f, median over rows, of all "
+    "kept draws. Seconds: of all draws, kept or not, everything being compiled; 'in all' has "
+    "importing and compiling, too. The best of stochtree and bartz: by ESS per second, within each "
+    "replication."
 )
 
 CELL = ["function", "n", "kappa", "num_trees"]

@@ -79,6 +79,8 @@ class Target(NamedTuple):
 def table_of_targets(targets: Iterable[Target]) -> str:
     """Each target and its verdict."""
     rows = [[t.what, t.where, t.wanted, f"{t.measured:.3g}", t.verdict] for t in targets]
+    if not rows:
+        return "No target applies to what was measured."
     return table(["", "where", "wanted", "measured", ""], rows)
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from pymc_xbart import kernels
@@ -131,6 +131,11 @@ def store(_typing_context, _address, _value):
     return types.void(types.int64, types.int64), generate
 
 
+@njit
+def _now():
+    return ticks()
+
+
 class Account:
     """What watched kernels have done since `clear`."""
 
@@ -146,6 +151,10 @@ class Account:
     def clear(self) -> None:
         """Begin anew."""
         self.lines[:] = 0
+
+    def now(self) -> int:
+        """Time stamp of the processor."""
+        return _now()
 
     def read(self, seconds_per_tick: float) -> dict[str, dict[str, float]]:
         """Seconds, calls and amount of work of each watched kernel."""
