@@ -1,6 +1,6 @@
 """Effective draws of f per second, from little noise to much, in small and larger data.
 
-    uv run benchmarks/exact_grid.py                              all of it, once: about an hour
+    uv run benchmarks/exact_grid.py                              all of it, once
     uv run benchmarks/exact_grid.py --reps 5 --resume            more of it, keeping what there is
     uv run benchmarks/exact_grid.py --rows 300 --trees 50        some cells
     uv run benchmarks/exact_grid.py --reps 0 --resume            print what there is
@@ -50,7 +50,8 @@ from results import (
 from sampling import METHODS, NUM_CHAINS, OURS, Problem, sample_alone, versions_of
 
 ROWS, NOISES, TREES = (300, 1_000, 10_000), (0.1, 1.0, 10.0), (50, 200)
-# Before the kept draws of a chain, and kept, by the fewest rows they are for: an hour in all.
+# Before the kept draws of a chain, and kept ones, by the fewest rows that they are for. Chosen such
+# that the whole grid should take about an hour.
 DRAWS = {0: (1_000, 1_000), 1_001: (500, 750), 5_001: (200, 400), 50_001: (50, 100)}
 FRIEDMAN = "Friedman"
 DEFAULT_METHODS = (OURS, "stochtree", "bartz", "pymc_bart")

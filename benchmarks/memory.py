@@ -1,6 +1,6 @@
 """How much memory sampling takes, against the size of X.
 
-    uv run benchmarks/memory.py                      up to a million rows: half an hour or so
+    uv run benchmarks/memory.py                      up to a million rows
     uv run benchmarks/memory.py --rows 10000         a look
 
 A forest of 100 trees and its noise by `pm.sample`, on Friedman's function of 50 columns, a few

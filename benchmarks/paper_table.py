@@ -165,6 +165,8 @@ def main() -> None:
             table_of_rmse(runs),
             "## Seconds",
             table_of_seconds(runs),
+            "## Coverage of 95 % intervals of f",
+            table_of_coverage(runs),
             "## Worst cells",
             table_of_targets(targets(runs)),
             "## All methods: RMSE (seconds), here and published",
@@ -246,6 +248,17 @@ def table_of_seconds(runs: Runs) -> str:
         row += [number(runs.speed_up(cell, method), 1) for method in OURS]
         rows.append(row)
     return table(header, rows)
+
+
+def table_of_coverage(runs: Runs) -> str:
+    """Of the methods that draw f. Sweeps that are not corrected promise nothing."""
+    methods = [*OURS, "stochtree"]
+    rows = [
+        [cell.function, f"{cell.kappa:g}"]
+        + [number(statistics.mean(runs.of(cell, method, "coverage"))) for method in methods]
+        for cell in runs.cells
+    ]
+    return table(["function", "kappa", *(METHODS[method].label for method in methods)], rows)
 
 
 def targets(runs: Runs) -> Iterator[Target]:

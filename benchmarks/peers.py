@@ -100,7 +100,8 @@ def run_one_fit(method: str, data: Path, settings: dict[str, Any]) -> dict[str, 
     Returns
     -------
     dict
-        `seconds` and `cpu_seconds` of fitting and predicting, `rmse`, and what the method adds.
+        `seconds` and `cpu_seconds` of fitting and predicting, `rmse`, `coverage` if the method
+        draws f, and what it adds.
     """
     environment = None if method == "xbart" else "peers"
     return run_alone(ONE_FIT, method, data, settings, environment)

@@ -17,6 +17,9 @@ is to replace, and redraws two splits in each of the others, which takes the cod
 leaf of every row. They are set against the speed at which this machine reads an array of the size
 of all codes, over and over, so that it is in the cache if the codes are. Evidences that must be
 evaluated: of all candidate cuts of every node that is scored, as counted.
+
+(A script of this name hides the standard library's `profile` from others in this folder. Only
+cProfile needs it, and none of them that.)
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How long it takes from nothing to the first sweep, and to the first fit.
 
-    uv run benchmarks/startup.py                 minutes
+    uv run benchmarks/startup.py
     uv run benchmarks/startup.py --reps 1        a look
 
 Numba and PyTensor keep machine code on disk. Each stage is timed in a process of its own, with

@@ -1,6 +1,6 @@
 """All benchmarks of speed and memory by one command, and one report.
 
-    uv run benchmarks/suite.py                         everything: a night
+    uv run benchmarks/suite.py                         everything: hours
     uv run benchmarks/suite.py --only startup memory   some of it; the report keeps the rest
     uv run benchmarks/suite.py --quick                 tiny sizes, minutes: does everything run?
     uv run benchmarks/suite.py --report                the report alone, of what there is

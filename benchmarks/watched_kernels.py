@@ -11,8 +11,8 @@ own parameters, so that the compiler checks it; amounts do not depend on the mac
 an edit has changed where timings are too noisy to. A kernel that is not there is left out and named
 in the report, and its time counts for the kernel that calls it.
 
-Watching costs some 20 nanoseconds a call, and keeps LLVM from moving work across calls. The report
-has the time of the same sweeps unwatched beside it.
+Watching takes two readings of the clock a call, and keeps LLVM from moving work across calls. The
+report has the time of the same sweeps unwatched beside it.
 
 The clock is the processor's time stamp, which x86 processors have. The machine code holds the
 address of this process' account: the process needs a `NUMBA_CACHE_DIR` that is thrown away.
