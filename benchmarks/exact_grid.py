@@ -29,6 +29,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from itertools import product
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ FOOTNOTE = (
 )
 
 CELL = ["function", "n", "kappa", "num_trees"]
+RUN = [*CELL, "tune", "draws", "replication"]  # what two methods must share to be compared
 
 
 class Cell(NamedTuple):
@@ -128,7 +130,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_all(done: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Every run that is missing, in the order in which it is made."""
-    identity = ["method", "replication", *CELL, "tune", "draws"]
+    identity = ["method", *RUN]
     known = {tuple(row[field] for field in identity) for row in done}
     cells = [Cell(*c) for c in product(args.functions, args.rows, args.noise, args.trees)]
     for replication, (turn, cell) in product(range(args.reps), enumerate(cells)):
@@ -177,13 +179,13 @@ def describe_setting(runs: pd.DataFrame, versions: str) -> str:
 def ratios_to_peers(runs: pd.DataFrame) -> pd.DataFrame:
     """Ours over each peer and over the best of stochtree and bartz, one line a cell and peer."""
     best = runs[runs["method"].isin(["stochtree", "bartz"])]
-    best = best.loc[best.groupby([*CELL, "replication"])["ess_per_second"].idxmax()]
+    best = best.loc[best.groupby(RUN)["ess_per_second"].idxmax()]
     peers = {METHODS[name].label: group for name, group in runs.groupby("method") if name != OURS}
     peers["best of stochtree and bartz"] = best
     ours = runs[runs["method"] == OURS]
     parts = []
     for label, theirs in peers.items():
-        pairs = ours.merge(theirs, on=[*CELL, "replication"], suffixes=("", "_peer"))
+        pairs = ours.merge(theirs, on=RUN, suffixes=("", "_peer"))
         for field in ("ess_per_second", "ess_per_draw"):
             pairs[field] /= pairs[f"{field}_peer"]
         by_cell = pairs.groupby(CELL)
@@ -191,10 +193,6 @@ def ratios_to_peers(runs: pd.DataFrame) -> pd.DataFrame:
         part["rmse"] = by_cell["rmse"].mean() / by_cell["rmse_peer"].mean()
         parts.append(part.reset_index().assign(peer=label))
     return pd.concat(parts, ignore_index=True)
-
-
-def geometric_mean(values: pd.Series) -> float:
-    return float(np.exp(np.log(values).mean()))
 
 
 def targets(ratios: pd.DataFrame) -> Iterator[Target]:

@@ -3,11 +3,11 @@
 Not meant to be called by hand: `overhead` and `profile` run it. The model is the one of `mixing`,
 f(x) with a HalfNormal noise, on Friedman's function of the first 5 of p uniform columns.
 
-A few draws come first, unwatched, so that kernels are compiled and libraries imported. What is
-timed then is the loop over draws, all of it as PyMC reports it, and from the end of tuning on; and
-in it, by `Stopwatch`, the functions of `watch`. (`pm.sample` makes the functions of NUTS anew; they
-are compiled within the first draw of the loop.) If kernels are watched, too, the seconds of the
-sweep are told apart by kernel (see `watched_kernels`).
+A small run comes first, so that kernels are compiled and libraries imported. What is timed then is
+the loop over draws, from the first draw on and from the end of tuning on; and in it, by
+`Stopwatch`, the functions of `watch`. (Within the first draw, functions of NUTS are compiled, which
+`pm.sample` makes anew.) If kernels are watched, too, the seconds of the sweep are told apart by
+kernel (see `watched_kernels`).
 """
 
 import json
@@ -55,43 +55,43 @@ def watch(stopwatch: Stopwatch) -> None:
     stopwatch.watch(BaseHMC, "astep", NUTS)
 
 
-class Interim:
-    """Where the clocks stood when tuning ended."""
+class Progress:
+    """Where the clocks stood on the way; `pm.sample` calls it after each draw."""
 
     def __init__(self, stopwatch: Stopwatch, account: Any, tune: int) -> None:
         self.stopwatch = stopwatch
         self.account = account
-        self._draws_left = tune
-        self.seconds: dict[str, float] = {}
-        self.wall = self.end = self.ticks_at = 0.0
-        self.ticks = 0
+        self.tune = tune
+        self.num_draws = 0
+        self.end = 0.0
+        self.first = self.tuned = (0.0, {})  # after the first draw, and after tuning
+        self.ticks = 0, 0.0  # after tuning, on both clocks
 
     def __call__(self, **_unused: Any) -> None:
-        """Count a draw, for `pm.sample`."""
-        self._draws_left -= 1
-        self.end = time.perf_counter()  # of the loop, as far as it has come
-        if self._draws_left != 0:
-            return
-        self.seconds = dict(self.stopwatch.seconds)
-        if self.account is not None:
-            self.account.clear()
-            self.ticks = self.account.now()
-            self.ticks_at = time.perf_counter()
-        self.wall = self.end
+        """Count a draw."""
+        self.num_draws += 1
+        self.end = time.perf_counter()
+        if self.num_draws == 1:
+            self.first = self.end, dict(self.stopwatch.seconds)
+        if self.num_draws == self.tune:
+            if self.account is not None:
+                self.account.clear()
+                self.ticks = self.account.now(), self.end
+            self.tuned = time.perf_counter(), dict(self.stopwatch.seconds)
 
-    def kept(self) -> dict[str, Any]:
-        """What has happened since then."""
-        parts = {x: s - self.seconds.get(x, 0.0) for x, s in self.stopwatch.seconds.items()}
-        result: dict[str, Any] = {
-            "kept_seconds": self.end - self.wall,
-            "kept_parts": parts,
-        }
-        if self.account is not None:
-            elapsed = time.perf_counter() - self.ticks_at
-            seconds_per_tick = elapsed / (self.account.now() - self.ticks)
-            result["kernels"] = self.account.read(seconds_per_tick)
-            result["missing"] = self.account.missing
-        return result
+    def since(self, mark: tuple[float, dict[str, float]]) -> tuple[float, dict[str, float]]:
+        """Seconds of the loop, and of its parts, since then."""
+        wall, before = mark
+        parts = self.stopwatch.seconds.items()
+        return self.end - wall, {part: spent - before.get(part, 0.0) for part, spent in parts}
+
+    def kernels(self) -> dict[str, Any]:
+        """What kernels have done since tuning ended."""
+        if self.account is None:
+            return {}
+        ticks, wall = self.ticks
+        seconds_per_tick = (time.perf_counter() - wall) / (self.account.now() - ticks)
+        return {"kernels": self.account.read(seconds_per_tick), "missing": self.account.missing}
 
 
 def rows_to_read(forest: Any, leaf_of_row: np.ndarray) -> dict[str, float]:
@@ -130,19 +130,20 @@ def sample(data: tuple[np.ndarray, ...], settings: dict[str, Any], account: Any)
         f = pxb.XBARTForest("f", X, y=y, num_trees=settings["num_trees"])
         pm.Normal("y", f, pm.HalfNormal("noise", noise_sd), observed=y)
         step = pxb.XBARTStep(correction=settings["correction"])
-        interim = Interim(STOPWATCH, account, tune)
+        progress = Progress(STOPWATCH, account, tune)
         STOPWATCH.clear()
         idata = pm.sample(
             **{"step": step, "tune": tune, "draws": settings["draws"], "chains": 1, "cores": 1},
             **{"random_seed": settings["seed"], "progressbar": False, "quiet": True},
-            **{"compute_convergence_checks": False, "callback": interim},
+            **{"compute_convergence_checks": False, "callback": progress},
         )
-    kept = interim.kept()
+    seconds, parts = progress.since(progress.first)
+    kept_seconds, kept_parts = progress.since(progress.tuned)
     judged = judge(idata["posterior"]["f"].to_numpy()[..., :NUM_POINTS], f_true[:NUM_POINTS])
     return {
-        "seconds": idata["posterior"].attrs["sampling_time"],
-        "parts": dict(STOPWATCH.seconds),
-        **kept,
+        **{"seconds": seconds, "parts": parts},
+        **{"kept_seconds": kept_seconds, "kept_parts": kept_parts},
+        **progress.kernels(),
         "leaves": float(idata["sample_stats"]["f_leaves"].mean()),
         **rows_to_read(*step.forests["f"][0]),
         **{name: judged[name] for name in ("ess", "rmse", "coverage")},

@@ -6,9 +6,9 @@
 The model is a forest and a HalfNormal noise on Friedman's function of 10 columns, noise 1 sd(f):
 XBARTStep for the one, NUTS for the other. Kernel time is measured in the very run that it is
 compared with: clocks stand around the two functions in which the step computes, the compiled sweep
-and the joint draw of leaf values. The run is the loop over draws, tuning included, as PyMC reports
-it. Compilation is no part of either (see `one_run`); `startup` has it. The second ratio leaves
-tuning out, in which NUTS takes more steps and trees are not stored.
+and the joint draw of leaf values. The run is the loop over draws from the first draw on, tuning
+included. Compilation is no part of either (see `one_run`); `startup` has it. The second ratio is
+that of kept draws: in tuning, NUTS takes more steps, and trees are not stored.
 
 Each run is a process of its own with one thread; sizes take turns. Medians over replications, which
 are new seeds; RMSE and coverage of 95 % intervals of f are those of few draws.

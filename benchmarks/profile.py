@@ -50,7 +50,7 @@ TUNE = 40
 # Kept draws: so many that their time is seconds.
 MOST_DRAWS, ROW_DRAWS, LEAST_DRAWS = 300, 1_000_000, 5
 CODE_BYTES, LEAF_BYTES = 2, 4
-OUTSIDE = "the rest of the sweep"
+OUTSIDE = "the rest: calling the kernel from Python, copies"
 
 Result = dict[str, Any]  # what `one_run` says of one size
 

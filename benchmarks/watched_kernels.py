@@ -70,8 +70,10 @@ WATCHED = {
     "redraw.merge_children": Watched(LEAVES, "leaf.size", "rows"),
     "sweep.take_out": Watched(BOOKKEEPING, "g.size", "rows"),
     "sweep.put_in": Watched(BOOKKEEPING, "g.size", "rows"),
+    "evidence.tabulate_evidence": Watched("tables of evidence", "h.size", "rows"),
     "tree.load_tree": Watched(TREES),
     "sweep.append_tree": Watched(TREES, "num_nodes", "nodes"),
+    "sweep.describe": Watched(TREES, "num_nodes", "nodes"),
     "grow.build_tree": Watched("growing, apart from the above"),
     "redraw.redraw_split": Watched("redrawing, apart from the above"),
 }
