@@ -205,9 +205,8 @@ def targets(ratios: pd.DataFrame) -> Iterator[Target]:
             yield Target(what, f"n = {n}", mean, low=least)
         if not of_peer.empty:
             worst = of_peer.loc[of_peer["ess_per_second"].idxmin()]
-            yield Target(
-                f"the same, least / {peer}", where(worst), worst["ess_per_second"], MIN_EVER
-            )
+            what = f"ESS per second / {peer}, least"
+            yield Target(what, where(worst), worst["ess_per_second"], low=MIN_EVER)
     worst = ratios.loc[ratios["rmse"].idxmax()]
     yield Target(f"RMSE / {worst['peer']}, most", where(worst), worst["rmse"], high=MAX_RMSE)
 

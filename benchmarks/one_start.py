@@ -41,7 +41,8 @@ def data() -> tuple[Any, Any]:
 def load() -> None:
     """Import everything that a model needs."""
     with stage("import"):
-        import pymc  # noqa: F401
+        with stage("that of PyMC"):
+            import pymc  # noqa: F401
 
         import pymc_xbart as pxb
 
@@ -120,14 +121,16 @@ def kernel_listener() -> Any:
         began = 0.0
 
         def on_start(self, compilation: Any) -> None:
-            self.depth += self.is_ours(compilation)
-            if self.depth == 1:
-                self.began = time.perf_counter()
+            if self.is_ours(compilation):
+                self.depth += 1
+                if self.depth == 1:
+                    self.began = time.perf_counter()
 
         def on_end(self, compilation: Any) -> None:
-            if self.depth == 1 and self.is_ours(compilation):
-                self.seconds += time.perf_counter() - self.began
-            self.depth -= self.is_ours(compilation)
+            if self.is_ours(compilation):
+                self.depth -= 1
+                if self.depth == 0:
+                    self.seconds += time.perf_counter() - self.began
 
         def is_ours(self, compilation: Any) -> bool:
             function = compilation.data["dispatcher"].py_func

@@ -43,7 +43,8 @@ def number(value: float | None, digits: int = 2) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Markdown table that can also be read as it is: first column to the left, others right."""
     lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    # A rule needs a dash and a colon.
+    widths = [max(2, *(len(line[k]) for line in lines)) for k in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     lines.insert(1, rule)
     return "\n".join("| " + " | ".join(aligned(line, widths)) + " |" for line in lines)
