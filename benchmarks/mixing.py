@@ -27,61 +27,37 @@ done.
 """
 
 import argparse
-import csv
-import math
 import statistics
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from friedman import NUM_COLUMNS, friedman
-from judging import judge
 from one_sampling import NUM_POINTS
-from peers import describe_peers, in_turn, run_alone
-from results import RESULTS, describe_machine, keep, notes_on_timing, number, table
+from peers import in_turn
+from results import (
+    Target,
+    describe_machine,
+    keep,
+    notes_on_timing,
+    number,
+    read_runs,
+    table,
+    table_of_targets,
+)
+from sampling import METHODS, NUM_CHAINS, OURS, Problem, sample_alone, versions_of
 
 NUM_ROWS, NOISE_SD = 1_000, 1.0
-NUM_CHAINS = 2
 TREES = (50, 200)
-ONE_SAMPLING = Path(__file__).with_name("one_sampling.py")
 
-# What this project asks of itself, beside `Method.min_ratio_per_second`.
+# What this project asks of itself.
 MIN_ESS_RATIO = 5  # over the best peer, for equally many draws
+MIN_RATIO_PER_SECOND = {"stochtree": 2, "stochtree_warm": 2, "pymc_bart": 8}  # ESS per second
 COVERAGE = (0.93, 0.98)
 MAX_RMSE_RATIO = 1  # to the best peer
-
-OURS = "pymc_xbart"
-
-
-class Method(NamedTuple):
-    """One line of the table."""
-
-    label: str
-    package: str | None = None  # None for this project
-    environment: str | None = None  # in `peers.ENVIRONMENTS`
-    min_ratio_per_second: float | None = None  # ESS per second of this project over this
-
-
-METHODS = {  # by their names in `one_sampling.METHODS`
-    "pymc_xbart": Method("pymc_xbart"),
-    "stochtree": Method("stochtree", "stochtree", "peers", 2),
-    "stochtree_warm": Method("stochtree, warm start", "stochtree", "peers", 2),
-    "pymc_bart": Method("pymc-bart", "pymc-bart", "pymc-bart", 8),
-    "bartz": Method("bartz", "bartz", "bartz"),
-}
-
-
-class Problem(NamedTuple):
-    """One simulated data set."""
-
-    X: np.ndarray  # (n, 10) uniform
-    y: np.ndarray  # (n,)
-    f: np.ndarray  # (n,) noise-free
 
 
 def simulate(seed: int) -> Problem:
@@ -159,8 +135,7 @@ class Runs:
 
 def main() -> None:
     args = parse_arguments()
-    path = RESULTS / f"{args.name}.csv"
-    rows = read_rows(path, args) if args.resume and path.exists() else []
+    rows = read_before(args) if args.resume else []
     versions = versions_of({*args.methods, *(row["method"] for row in rows)})
     for row in run_all(rows, args):
         rows.append(row)
@@ -184,25 +159,16 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def read_rows(path: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
+def read_before(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Runs that were written before."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [
-            {field: text if field == "method" else as_number(text) for field, text in row.items()}
-            for row in csv.DictReader(file)
-        ]
+    rows = read_runs(args.name)
     if any((row["tune"], row["draws"]) != (args.tune, args.draws) for row in rows):
         msg = (
-            f"{path} has runs with other numbers of draws than {args.tune} and {args.draws}. "
-            "Give the same --tune and --draws as before, or another --name."
+            f"{args.name}.csv has runs with other numbers of draws than {args.tune} and "
+            f"{args.draws}. Give the same --tune and --draws as before, or another --name."
         )
         raise SystemExit(msg)
     return rows
-
-
-def as_number(text: str) -> float:
-    """Number in the text, an int where it has only digits."""
-    return int(text) if text.isdigit() else float(text)
 
 
 def run_all(done: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -226,22 +192,8 @@ def run_all(done: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[di
 def run(method: str, settings: Settings) -> dict[str, float]:
     """Sample by one method in a process of its own, and judge its draws."""
     problem = simulate(settings.replication)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        np.save(folder / "X.npy", problem.X)
-        np.save(folder / "y.npy", problem.y)
-        wanted = settings._asdict() | {"chains": NUM_CHAINS, "seed": settings.replication}
-        environment = METHODS[method].environment
-        times = run_alone(ONE_SAMPLING, method, folder, wanted, environment)
-        f, noise = np.load(folder / "f.npy"), np.load(folder / "noise.npy")
-    judged = judge(f, problem.f[:NUM_POINTS]) | {"noise": float(noise.mean())}
-    return {**judged, "ess_per_second": judged["ess"] / times["seconds"], **times}
-
-
-def versions_of(methods: Iterable[str]) -> str:
-    """Names and versions of the peers among the methods."""
-    used = (METHODS[name] for name in METHODS if name in methods)
-    return describe_peers({m.package: m.environment for m in used if m.package is not None})
+    more = {"noise_scale": NOISE_SD, "seed": settings.replication}
+    return sample_alone(method, problem, settings._asdict() | more)
 
 
 def report(rows: list[dict[str, Any]], versions: str) -> str:
@@ -254,7 +206,8 @@ def report(rows: list[dict[str, Any]], versions: str) -> str:
     ]
     if any(runs.peers(num_trees) for num_trees in runs.trees):
         parts += ["## pymc_xbart over each peer", table_of_ratios(runs)]
-        parts += ["## Targets", table_of_targets(runs)]
+        every = (target for num_trees in runs.trees for target in targets(runs, num_trees))
+        parts += ["## Targets", table_of_targets(every)]
     return "\n\n".join(parts)
 
 
@@ -307,21 +260,6 @@ def table_of_ratios(runs: Runs) -> str:
     return table(header, rows)
 
 
-def table_of_targets(runs: Runs) -> str:
-    """What was measured beside what this project asks of itself."""
-    rows = []
-    for num_trees in runs.trees:
-        for what, peer, (low, high), measured in targets(runs, num_trees):
-            bounds = (f"at least {low:g}", low > 0), (f"at most {high:g}", high < math.inf)
-            wanted = ", ".join(text for text, is_bound in bounds if is_bound)
-            verdict = "met" if low <= measured <= high else "missed"
-            rows.append([what, str(num_trees), peer, wanted, number(measured, 3), verdict])
-    return table(["", "trees", "peer", "wanted", "measured", ""], rows)
-
-
-Target = tuple[str, str, tuple[float, float], float]  # what, peer, bounds, measured
-
-
 def targets(runs: Runs, num_trees: int) -> Iterator[Target]:
     """Each target for a number of trees, as far as it can be judged by the runs at hand."""
     ess, rmse = (
@@ -330,16 +268,19 @@ def targets(runs: Runs, num_trees: int) -> Iterator[Target]:
     )
     if not ess:
         return
+    where = f"{num_trees} trees"
     best = min(ess, key=ess.get)
-    yield "ESS / best peer's", METHODS[best].label, (MIN_ESS_RATIO, math.inf), ess[best]
+    what = f"ESS / that of {METHODS[best].label}, the best peer"
+    yield Target(what, where, ess[best], low=MIN_ESS_RATIO)
     for peer in ess:
-        least = METHODS[peer].min_ratio_per_second
-        if least is not None:
+        if peer in MIN_RATIO_PER_SECOND:
+            what = f"ESS per second / that of {METHODS[peer].label}"
             ratio = runs.ratio_per_second(num_trees, peer)
-            yield "ESS per second / peer's", METHODS[peer].label, (least, math.inf), ratio
+            yield Target(what, where, ratio, low=MIN_RATIO_PER_SECOND[peer])
     best = max(rmse, key=rmse.get)
-    yield "RMSE / best peer's", METHODS[best].label, (0, MAX_RMSE_RATIO), rmse[best]
-    yield "coverage", "-", COVERAGE, runs.mean(num_trees, OURS, "coverage")
+    what = f"RMSE / that of {METHODS[best].label}, the best peer"
+    yield Target(what, where, rmse[best], high=MAX_RMSE_RATIO)
+    yield Target("coverage", where, runs.mean(num_trees, OURS, "coverage"), *COVERAGE)
 
 
 def footnotes(rows: list[dict[str, Any]]) -> list[str]:

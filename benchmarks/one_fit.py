@@ -1,9 +1,10 @@
-"""Fit one method to one data set, and print seconds and RMSE as JSON.
+"""Fit one method to one data set, and print seconds, RMSE and coverage as JSON.
 
 Not meant to be called by hand: `peers.run_one_fit` runs it with the interpreter that has the
 method's library. Each method is fitted to a few rows first, untimed: compiled kernels are then
 loaded and lazy imports done, for all methods alike. What is timed is fitting, from arrays in
-memory, plus predicting the hold-out rows.
+memory, plus predicting the hold-out rows. Where a method has draws of f there, they are what it
+predicts; RMSE is that of their mean, and coverage that of their central 95 % intervals.
 """
 
 import json
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 import simulation
 
-Fit = tuple[np.ndarray, dict[str, Any]]  # predictions at the hold-out rows, and what else to report
+# Predictions at m hold-out rows, (m,), or draws of f there, (draws, m); and what else to report.
+Fit = tuple[np.ndarray, dict[str, Any]]
 NUM_WARM_UP_ROWS = 300
 
 
@@ -27,7 +29,7 @@ def xbart(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, settings: dict[str, A
     # All else is left at the defaults, which are the paper's values.
     model = XBARTRegressor(mtry=settings["mtry"], random_state=settings["seed"])
     model.fit(X, y)
-    return model.predict(X_new), {}
+    return model.predict(X_new, return_draws=True), {}
 
 
 def stochtree(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, settings: dict[str, Any]) -> Fit:
@@ -79,7 +81,7 @@ def stochtree(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, settings: dict[st
         },
     )
     draws = model.predict(X_new, terms="y_hat")
-    return draws[:, simulation.BURNIN :].mean(axis=1), {}
+    return draws[:, simulation.BURNIN :].T, {}
 
 
 def xgb(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, settings: dict[str, Any]) -> Fit:
@@ -194,6 +196,16 @@ def load_problem(folder: Path) -> simulation.Problem:
     return simulation.Problem(*data, float(noise_sd))
 
 
+def judge(predicted: np.ndarray, f_true: np.ndarray) -> dict[str, float]:
+    """RMSE, and, of draws, how many of their intervals hold the truth."""
+    draws = np.atleast_2d(predicted)
+    judged = {"rmse": float(np.sqrt(np.mean((draws.mean(axis=0) - f_true) ** 2)))}
+    if len(draws) > 1:
+        low, high = np.quantile(draws, (0.025, 0.975), axis=0)
+        judged["coverage"] = float(np.mean((low < f_true) & (f_true < high)))
+    return judged
+
+
 def main() -> None:
     method, folder = METHODS[sys.argv[1]], Path(sys.argv[2])
     settings = json.load(sys.stdin)
@@ -202,12 +214,8 @@ def main() -> None:
     method(X[few], y[few], X_new[few], settings | {"max_rounds": 2})
     wall, cpu = time.perf_counter(), time.process_time()
     predicted, extra = method(X, y, X_new, settings)
-    result = {
-        "seconds": time.perf_counter() - wall,
-        "cpu_seconds": time.process_time() - cpu,
-        "rmse": float(np.sqrt(np.mean((predicted - f_new) ** 2))),
-    }
-    print(json.dumps(result | extra))
+    times = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
+    print(json.dumps(times | judge(predicted, f_new) | extra))
 
 
 if __name__ == "__main__":

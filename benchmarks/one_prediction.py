@@ -5,7 +5,6 @@ library.
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import peak_bytes
 
 Predict = Callable[[np.ndarray], np.ndarray]  # X (m, p) to draws of f (draws, m) or (m, draws)
 
@@ -62,12 +62,6 @@ def stochtree(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Predict
 
 
 METHODS = {"pymc_xbart": pymc_xbart, "stochtree": stochtree}
-
-
-def peak_bytes() -> int:
-    """Largest resident size of this process so far."""
-    kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kibibytes * (1 if sys.platform == "darwin" else 1024)
 
 
 def main() -> None:

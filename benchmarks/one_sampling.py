@@ -1,6 +1,6 @@
 """Sample one model by one method, save the draws, and print the times as JSON.
 
-Not meant to be called by hand: `mixing` runs it with the interpreter that has the method's library.
+Not meant to be called by hand: `sampling` runs it with the interpreter of the method's library.
 
 Why the comparison is fair:
 
@@ -9,9 +9,10 @@ Why the comparison is fair:
   `XBARTForest`, and so is the standard deviation of f, sqrt(0.3 var(y)); leaves may be as small as
   one row. pymc-bart takes neither (see `pymc_bart`). Depth is unlimited in pymc_xbart and
   stochtree, and at most 5, the default, in bartz. Cuts are each package's own.
-* Same noise, as far as 1 000 rows can tell: HalfNormal(1) in PyMC, flat in log(noise) in stochtree,
-  and in bartz three degrees of freedom around 1. (Its default centres them at var(y), 25 times the
-  true noise variance, which would show: 3 * 25 beside 1 000 * 1.)
+* Same noise, as far as some hundred rows can tell: HalfNormal(s) in PyMC, with s the true standard
+  deviation, flat in log(noise) in stochtree, and in bartz three degrees of freedom around s. (Its
+  default centres them at var(y), 25 times the true noise variance in `mixing`, which would show:
+  3 * 25 beside 1 000 * 1.)
 * Same numbers of chains, of draws that are kept, and of draws before, which are spent on burn-in or
   tuning. A draw is a full step of the sampler with its default options.
 * One thread, chains one after another. bartz has its chains in one array, which is its way and to
@@ -37,7 +38,6 @@ import numpy as np
 
 ALPHA, BETA = 0.95, 1.25
 VARIANCE_SHARE = 0.3  # prior variance of f = VARIANCE_SHARE * var(y)
-NOISE_SCALE = 1.0
 NUM_POINTS = 200  # the first training rows
 NUM_GFR = 5  # stochtree's default
 FEW = {"tune": 10, "draws": 10}
@@ -62,7 +62,7 @@ def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sample
 
     with pm.Model():
         f = XBARTForest("f", X, y=y, num_trees=settings["num_trees"])
-        noise = pm.HalfNormal("noise", NOISE_SCALE)
+        noise = pm.HalfNormal("noise", settings["noise_scale"])
         pm.Normal("y", f, noise, observed=y)
         return sampled(sample_with_pymc(settings["chains"], settings["seed"], settings))
 
@@ -84,7 +84,7 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
     for chain in range(settings["chains"]):
         with pm.Model():
             f = pmb.BART("f", X, y, m=settings["num_trees"])
-            noise = pm.HalfNormal("noise", NOISE_SCALE)
+            noise = pm.HalfNormal("noise", settings["noise_scale"])
             pm.Normal("y", f, noise, observed=y)
             # Only the noise has this seed; the trees are drawn by a fixed one. They soon differ.
             chains.append(sampled(sample_with_pymc(1, [settings["seed"], chain], settings)))
@@ -165,7 +165,7 @@ def bartz(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
         power=BETA,
         tau_num=np.sqrt(VARIANCE_SHARE * y.var()),
         k=1.0,
-        sigma_scale=NOISE_SCALE,
+        sigma_scale=settings["noise_scale"],
         init_kw={"min_points_per_decision_node": 2, "min_points_per_leaf": 1},
         n_burn=settings["tune"],
         n_save=settings["draws"],

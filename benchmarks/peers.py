@@ -100,40 +100,48 @@ def run_one_fit(method: str, data: Path, settings: dict[str, Any]) -> dict[str, 
     Returns
     -------
     dict
-        `seconds` and `cpu_seconds` of fitting and predicting, `rmse`, and what the method adds.
+        `seconds` and `cpu_seconds` of fitting and predicting, `rmse`, `coverage` if the method
+        draws f, and what it adds.
     """
     environment = None if method == "xbart" else "peers"
     return run_alone(ONE_FIT, method, data, settings, environment)
 
 
 def run_alone(
-    script: Path, method: str, data: Path, settings: dict[str, Any], environment: str | None
-) -> dict[str, Any]:
+    script: Path,
+    method: str,
+    data: Path,
+    settings: dict[str, Any],
+    environment: str | None,
+    variables: dict[str, str] | None = None,
+) -> Any:
     """Run a script for one method in a fresh process with one thread.
 
     Parameters
     ----------
     script : Path
         Is called with `method` and `data`, reads `settings` as JSON from its standard input, and
-        prints a dict as JSON in its last line.
+        prints JSON in its last line.
     method : str
     data : Path
         Folder with the data.
     settings : dict
     environment : str or None
         A key of `ENVIRONMENTS`, or None for that of this project.
+    variables : dict, optional
+        More variables of the process' environment.
 
     Returns
     -------
-    dict
-        What the script has printed.
+    Any
+        What the script has printed, as a rule a dict.
     """
     # A PYTHONPATH that is meant for this project would reach into the peers' environment: -E.
     python = [sys.executable] if environment is None else [peers_python(environment), "-E"]
     done = subprocess.run(
         [*python, script, method, data],
         input=json.dumps(settings),
-        env=os.environ | ONE_THREAD,
+        env=os.environ | ONE_THREAD | (variables or {}),
         stdout=subprocess.PIPE,
         text=True,
         check=False,  # the traceback is already on the screen: say what was run, too

@@ -14,7 +14,6 @@ taken (with libraries and compiler, some 0.3 GB), fits of the same data one afte
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before Nu
 
 import numpy as np
 from friedman import friedman
+from measuring import peak_bytes
 from results import describe_machine, keep, number, table
 
 NUM_ROWS, NUM_NEW, NUM_TREES, DRAWS = 500, 1_000, 50, 500
@@ -69,7 +69,7 @@ def fit(prior: str, num_columns: int, seed: int) -> dict[str, Any]:
         "found": int((np.argsort(weights)[-TRUE:] < TRUE).sum()),
         "weight": float(weights[:TRUE].sum()),
         "seconds": seconds,
-        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "gigabytes": peak_bytes() / 1e9,
     }
 
 

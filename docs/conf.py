@@ -52,7 +52,10 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
 }
-WITHOUT_SUBPAGES = ("models", "diagnostics", "method", "exactness", "comparison", "pymc_bart")
+WITHOUT_SUBPAGES = (
+    *("models", "diagnostics", "method", "exactness"),
+    *("comparison", "performance", "pymc_bart"),
+)
 html_sidebars = {page: [] for page in ("index", *WITHOUT_SUBPAGES)}
 
 
