@@ -95,7 +95,7 @@ class Chain:
 
     def sweep(self, correction: Correction) -> np.ndarray:
         """Sweep once. Returns f."""
-        f = self.ensemble.values(self.state)
+        f = self.state.f
         g = self.h * (self.residual_at_zero - f)
         how = self.prior, self.rng, correction
         self.state, _ = self.ensemble.sweep(self.state, g, self.h, *how)

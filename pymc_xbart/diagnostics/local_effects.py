@@ -57,8 +57,8 @@ def surfaces(
     shape = one.num_steps, other.num_steps
     cell = np.ravel_multi_index((one.of_row, other.of_row), shape)
     num_rows = np.bincount(cell, minlength=math.prod(shape)).reshape(shape)
-    # A cell without rows changes as the nearest that has some: without a change there, nothing could
-    # be added up behind it.
+    # A cell without rows changes as the nearest that has some: without a change there, nothing
+    # could be added up behind it.
     known = distance_transform_edt(
         num_rows == 0, 1 / np.array(shape), return_distances=False, return_indices=True
     )

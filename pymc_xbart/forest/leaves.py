@@ -14,7 +14,7 @@ blocks, the same holds of one block.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from pymc_xbart.kernels import Forest, shared_rows, sum_of_trees, sums_by_leaf
 
@@ -100,10 +100,14 @@ def _redraw_jointly(
     leaves, precision = shared_rows(forest, leaf_of_row)
     precision *= h
     precision[np.diag_indices(leaves.size)] += 1.0 / leaf_var
-    lower = cholesky(precision, lower=True, overwrite_a=True, check_finite=False)
-    sums = sums_by_leaf(forest, leaf_of_row, g)[leaves]
-    half = solve_triangular(lower, sums, lower=True, check_finite=False)
+    # LAPACK itself: what SciPy wraps around it takes a third of the time of such small matrices.
+    # Transposed, because LAPACK wants columns one after another; the matrix is symmetric.
+    lower, info = dpotrf(precision.T, lower=True, clean=False, overwrite_a=True)
+    if info:
+        msg = "The precision of the leaf values is not positive definite in floating point."
+        raise np.linalg.LinAlgError(msg)
+    half, _ = dtrtrs(lower, sums_by_leaf(forest, leaf_of_row, g)[leaves], lower=True)
     half += rng.standard_normal(leaves.size)
     value = np.zeros(forest.value.size)
-    value[leaves] = solve_triangular(lower, half, lower=True, trans="T", check_finite=False)
+    value[leaves], _ = dtrtrs(lower, half, lower=True, trans=1)
     return forest._replace(value=value)

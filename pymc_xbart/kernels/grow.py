@@ -103,7 +103,7 @@ class Built(NamedTuple):
 @inner_kernel
 def take_up(g, work):
     """Let `work` hold g (n,) of the forest without the tree that is to be built or redrawn."""
-    tally_rows(g, work.rows.bits, work.tally, work.rows.unit)
+    work.rows.unit[0] = tally_rows(g, work.rows.bits, work.tally)
 
 
 @inner_kernel

@@ -32,13 +32,11 @@ def shared_rows(forest: Forest, leaf_of_row: np.ndarray) -> tuple[np.ndarray, np
     shared : ndarray of shape (L, L)
         Symmetric, float64; a leaf shares all its rows with itself.
     """
-    is_leaf = forest.left == NO_CHILD
-    number = np.cumsum(is_leaf) - 1
-    leaves = np.flatnonzero(is_leaf)
+    leaves = np.flatnonzero(forest.left == NO_CHILD)
     num_words = (leaf_of_row.shape[1] >> LOG_WORD) + 1
-    rows = np.zeros((leaves.size, num_words), WORD_DTYPE)
+    rows = np.empty((leaves.size, num_words), WORD_DTYPE)
     shared = np.empty((leaves.size, leaves.size))
-    _fill(forest.tree_start, number, leaf_of_row, rows, shared)
+    _fill(forest, np.ascontiguousarray(leaf_of_row), rows, shared)
     return leaves, shared
 
 
@@ -61,18 +59,31 @@ def _num_bits_of_compiled(word):  # noqa: ARG001
 
 
 @kernel
-def _fill(tree_start, number, leaf_of_row, rows, shared):
-    """See `shared_rows`; `rows` (leaves, words) are zero at first."""
-    one = WORD_DTYPE(1)
-    in_word = (1 << LOG_WORD) - 1
+def _fill(forest, leaf_of_row, rows, shared):
+    """See `shared_rows`; `rows` (leaves, words) is overwritten, too."""
+    number = 0
     for tree in range(leaf_of_row.shape[0]):
-        for i in range(leaf_of_row.shape[1]):
-            leaf = number[tree_start[tree] + leaf_of_row[tree, i]]
-            rows[leaf, i >> LOG_WORD] |= one << WORD_DTYPE(i & in_word)
+        start = forest.tree_start[tree]
+        for node in range(start, forest.tree_start[tree + 1]):
+            if forest.left[node] == NO_CHILD:
+                _mark_rows(leaf_of_row[tree], node - start, rows[number])
+                number += 1
     for a in range(shared.shape[0]):
         for b in range(a + 1):
             shared[a, b] = num_shared(rows[a], rows[b])
             shared[b, a] = shared[a, b]
+
+
+@inner_kernel
+def _mark_rows(leaf, node, words):
+    """Write the set of rows in one leaf to `words`, with `leaf` (n,) that of each row."""
+    size = 1 << LOG_WORD
+    for k in range(words.size):
+        word = WORD_DTYPE(0)
+        in_word = leaf[k * size : (k + 1) * size]
+        for i in range(in_word.size):
+            word |= WORD_DTYPE(in_word[i] == node) << WORD_DTYPE(i)
+        words[k] = word
 
 
 @inner_kernel

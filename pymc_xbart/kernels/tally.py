@@ -37,24 +37,36 @@ def sum_of(tally, bits, unit):
 
 
 @inner_kernel
-def tally_rows(g, bits, tally, unit):
-    """Write the tally of each row to `tally` (n,), and the unit to `unit` (1,).
+def tally_of_leaf(tally, leaf, node):
+    """Tally of the rows in one leaf, with `leaf` (n,) that of each row.
+
+    All rows are read: for a few leaves that is several times as fast as adding each row to its own,
+    which waits for the row before.
+    """
+    total = np.int64(0)
+    for i in range(tally.size):
+        total += tally[i] if leaf[i] == node else 0
+    return total
+
+
+@inner_kernel
+def tally_rows(g, bits, tally):
+    """Write the tally of each row to `tally` (n,). Returns the unit.
 
     If some g is infinite or not a number, the unit is NaN, and so is any sum.
     """
     total = _sum_of_sizes(g)
     one = np.int64(1)
     if not total < np.inf:
-        unit[0] = np.nan
         for i in range(g.size):
             tally[i] = one
-        return
+        return np.nan
     _, exponent = math.frexp(total)
     exponent = max(exponent, SMALLEST_EXPONENT) + bits - ROOM
-    unit[0] = math.ldexp(1.0, exponent)
     units = math.ldexp(1.0, -exponent)
     for i in range(g.size):
         tally[i] = (np.int64(np.rint(g[i] * units)) << bits) + one
+    return math.ldexp(1.0, exponent)
 
 
 @inner_kernel

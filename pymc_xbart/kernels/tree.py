@@ -7,6 +7,9 @@ from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import MAX_RANGE_DEPTH, NOWHERE, Node
+from pymc_xbart.kernels.tally import tally_of_leaf
+
+FEW_NODES = 33  # up to here leaves are added up one by one, see `tally_of_leaf`
 
 # One tree, with what each node knows of the data. A structured array, where a record of arrays
 # would say the same: Numba compiles a function in proportion to the number of arrays that it is
@@ -133,8 +136,13 @@ def sum_leaves(tree, num_nodes, leaf, tally, h, table, rows):
     for node in range(num_nodes):
         tree[node]["tally"] = 0
         tree[node]["sum_h"] = 0.0
-    for i in range(leaf.size):
-        tree[leaf[i]]["tally"] += tally[i]
+    if num_nodes <= FEW_NODES:
+        for node in range(num_nodes):
+            if tree[node]["column"] == NO_COLUMN:
+                tree[node]["tally"] = tally_of_leaf(tally, leaf, node)
+    else:
+        for i in range(leaf.size):
+            tree[leaf[i]]["tally"] += tally[i]
     if not table.is_uniform:
         for i in range(leaf.size):
             tree[leaf[i]]["sum_h"] += h[i]

@@ -48,10 +48,11 @@ START_SWEEPS = (
 
 
 class EnsembleState(NamedTuple):
-    """Trees and the leaf of each row in each tree."""
+    """Trees, and what they are at the rows of X."""
 
     forest: Forest
     leaf_of_row: NDArray[np.int32]  # (num_trees, n)
+    f: NDArray[np.float64]  # (n,), prior mean plus sum of the trees
 
 
 class Splits(NamedTuple):
@@ -108,14 +109,14 @@ class Ensemble:
         """Rows of X."""
         return int(self.design.codes.shape[1])
 
-    def values(self, state: EnsembleState) -> NDArray[np.float64]:
-        """Compute f at the rows of X, (n,)."""
-        return self.mu + sum_of_trees(*state)
+    def state_of(self, forest: Forest, leaf_of_row: NDArray[np.int32]) -> EnsembleState:
+        """Put trees together with their f."""
+        return EnsembleState(forest, leaf_of_row, self.mu + sum_of_trees(forest, leaf_of_row))
 
     def stumps(self) -> EnsembleState:
         """Trees that do not split and have value 0: f is mu everywhere."""
         leaf_of_row = np.zeros((self.num_trees, self.num_rows), np.int32)
-        return EnsembleState(stump_forest(self.num_trees), leaf_of_row)
+        return self.state_of(stump_forest(self.num_trees), leaf_of_row)
 
     def prior_with(self, sigma: float, split_weights: NDArray[np.float64]) -> Prior:
         """Prior of a tree under other hyperparameters, with weights of columns, (p,)."""
@@ -125,7 +126,7 @@ class Ensemble:
 
     def draw_prior(self, prior: Prior, rng: np.random.Generator) -> EnsembleState:
         """Trees drawn from their prior."""
-        return EnsembleState(*draw_prior_forest(self.design, prior, self.num_trees, rng))
+        return self.state_of(*draw_prior_forest(self.design, prior, self.num_trees, rng))
 
     def splits(self, state: EnsembleState) -> Splits:
         """What the trees say about the weights of columns."""
@@ -136,7 +137,7 @@ class Ensemble:
 
     def stored(self, state: EnsembleState) -> StoredForest:
         """Trees that no longer need the rows of X."""
-        forest, leaf_of_row = state
+        forest, leaf_of_row, _ = state
         cuts = cut_values(self.design, forest.column, forest.cut)
         rows = rows_of_leaves(forest, leaf_of_row)
         return StoredForest(self.mu, *to_columns(forest, cuts, self.views), cuts, rows)
@@ -150,7 +151,7 @@ class Ensemble:
         # Another prior mean is none of the trees' business: every leaf takes its share of it.
         is_leaf = forest.left < 0
         forest.value[is_leaf] += (stored.mu - self.mu) / self.num_trees
-        return EnsembleState(forest, leaf_of_row)
+        return self.state_of(forest, leaf_of_row)
 
     def start(
         self, f: NDArray[np.float64], prior: Prior, rng: np.random.Generator
@@ -165,7 +166,7 @@ class Ensemble:
             return state
         h = np.full(self.num_rows, 1.0 / prior.leaf_var)
         for _ in range(START_SWEEPS):
-            g = h * (f - self.values(state))
+            g = h * (f - state.f)
             state, _ = self.sweep(state, g, h, prior, rng, Correction())
         return state
 
@@ -184,10 +185,9 @@ class Ensemble:
         """
         if correction.kind == "sweep":
             forest, leaf_of_row, info = sweep_as_one(
-                *state, g, h, self.design, prior, self._work, rng, scan=correction.scan
+                *state[:2], g, h, self.design, prior, self._work, rng, scan=correction.scan
             )
-            return EnsembleState(forest, leaf_of_row), _report(info)
-        g_without_trees = g + h * sum_of_trees(*state)  # before the sweep overwrites them
+            return self.state_of(forest, leaf_of_row), _report(info)
         forest, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -202,10 +202,11 @@ class Ensemble:
             choice=self._choice(correction, prior),
         )
         if correction.kind == "tree":
+            g_without_trees = g + h * (state.f - self.mu)
             forest = redraw_leaves(
                 forest, state.leaf_of_row, g_without_trees, h, prior.leaf_var, rng
             )
-        return EnsembleState(forest, state.leaf_of_row), _report(info)
+        return self.state_of(forest, state.leaf_of_row), _report(info)
 
     def sweep_nonquadratic(
         self,
@@ -218,16 +219,15 @@ class Ensemble:
         """Replace the trees once, whatever the log-likelihood."""
         choice = self._choice(correction, prior)
         sampler = TreeSampler(likelihood, self.design, prior, choice, self._work, rng)
-        f = self.values(state)
         if correction.kind == "sweep":
-            forest, leaf_of_row, info = sampler.sweep_as_one(*state, f, scan=correction.scan)
+            forest, leaf_of_row, info = sampler.sweep_as_one(*state, scan=correction.scan)
         else:
             forest, leaf_of_row, info = sampler.sweep(
-                *(*state, f),
+                *state,
                 is_corrected=correction.kind == "tree",
                 num_regrown=correction.num_regrown(self.num_trees),
             )
-        return EnsembleState(forest, leaf_of_row), _report(info)
+        return self.state_of(forest, leaf_of_row), _report(info)
 
     def _choice(self, correction: Correction, prior: Prior) -> ColumnChoice:
         if correction.kind == "sweep":  # the way back would need the columns of the way there
@@ -269,7 +269,6 @@ def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
             state, _ = ensemble.sweep(state, np.ones(2), np.ones(2), prior, rng, step)
         else:
             state, _ = ensemble.sweep_nonquadratic(state, _Quadratic(), prior, rng, step)
-    ensemble.values(state)
 
 
 class _Quadratic:

@@ -294,7 +294,7 @@ class XBARTStep(BlockedStep):
                 else:
                     likelihood = target.likelihood.at(f, point, row=k)
                     states[k], report = ensemble.sweep_nonquadratic(states[k], likelihood, *how)
-                rows[k] = ensemble.values(states[k])
+                rows[k] = states[k].f
                 reports.append(report)
         self.forests[target.name] = states
         target.publish(states)

@@ -43,9 +43,8 @@ class Target(NamedTuple):
     labels: Labels | None  # of the categories in X, as far as it came with some
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
-        """Sum of the trees, (number of ensembles, n)."""
-        pairs = zip(self.ensembles, states, strict=True)
-        return np.stack([ensemble.values(state) for ensemble, state in pairs])
+        """Compute f at the rows of X, (number of ensembles, n)."""
+        return np.stack([state.f for state in states])
 
     def priors(self, point: Point) -> list[Prior]:
         """Priors of a tree, given the values of the model's other variables."""

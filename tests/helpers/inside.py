@@ -105,8 +105,8 @@ def redraw_weights(weights, split_counts, rng):
 
 
 @kernel
-def tally_rows(g, bits, tally, unit):
-    _tally.tally_rows(g, bits, tally, unit)
+def tally_rows(g, bits, tally):
+    return _tally.tally_rows(g, bits, tally)
 
 
 @kernel
@@ -435,10 +435,10 @@ def tally(g):
     """Tallies of rows, and how to read a sum of them: (number, sum of g)."""
     g = np.asarray(g, float)
     bits = _tally.num_count_bits(g.size)
-    tallies, unit = np.empty(g.size, np.int64), np.empty(1)
-    tally_rows(g, bits, tallies, unit)
+    tallies = np.empty(g.size, np.int64)
+    unit = tally_rows(g, bits, tallies)
 
     def read(tally):
-        return int(tally) & ((1 << bits) - 1), (int(tally) >> bits) * unit[0]
+        return int(tally) & ((1 << bits) - 1), (int(tally) >> bits) * unit
 
     return tallies, read

@@ -125,7 +125,7 @@ def chain(correction, rng):
     drawn = []
     for _ in range(DRAWS):
         for _ in range(THIN):
-            g = H * (Y - ensemble.values(state))
+            g = H * (Y - state.f)
             h = np.full(len(Y), H)
             state, _ = ensemble.sweep(state, g, h, ensemble.prior, rng, correction)
         drawn.append(read(ensemble.stored(state)))

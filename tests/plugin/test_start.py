@@ -197,7 +197,7 @@ def test_another_prior_mean_changes_f_by_nothing_but_rounding(idata):
     [ensemble], [state] = start_of(model, idata)
     assert ensemble.mu == 3.0
     last = idata["posterior"]["f"].values[0, -1]
-    np.testing.assert_allclose(ensemble.values(state), last, rtol=1e-13)
+    np.testing.assert_allclose(state.f, last, rtol=1e-13)
 
 
 @pytest.fixture(scope="module")

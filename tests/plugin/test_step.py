@@ -244,7 +244,7 @@ def make_ensemble(X, num_trees=50, mu=7.0):
 def test_trees_follow_values_as_closely_as_the_noise_that_stands_in(rng):
     f = 7.0 + 2.0 * np.sin(2.0 * X[:, 0])
     ensemble = make_ensemble(X)
-    values = ensemble.values(ensemble.start(f, ensemble.prior, rng))
+    values = ensemble.start(f, ensemble.prior, rng).f
     noise = np.sqrt(ensemble.prior.leaf_var)
     assert np.std(values - f) < 1.5 * noise < 0.4 * np.std(f)
 
@@ -253,7 +253,7 @@ def test_prior_mean_needs_no_trees_and_no_chance(rng):
     ensemble = make_ensemble(X)
     before = rng.bit_generator.state
     state = ensemble.start(np.full(N, 7.0), ensemble.prior, rng)
-    np.testing.assert_array_equal(ensemble.values(state), np.full(N, 7.0))
+    np.testing.assert_array_equal(state.f, np.full(N, 7.0))
     assert rng.bit_generator.state == before
 
 
