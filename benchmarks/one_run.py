@@ -145,7 +145,7 @@ def sample(data: tuple[np.ndarray, ...], settings: dict[str, Any], account: Any)
         **{"kept_seconds": kept_seconds, "kept_parts": kept_parts},
         **progress.kernels(),
         "leaves": float(idata["sample_stats"]["f_leaves"].mean()),
-        **rows_to_read(*step.forests["f"][0]),
+        **rows_to_read(*step.forests["f"][0][:2]),
         **{name: judged[name] for name in ("ess", "rmse", "coverage")},
     }
 

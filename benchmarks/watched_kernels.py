@@ -47,14 +47,16 @@ BOOKKEEPING, TREES = "f and g", "storing trees"
 CHOICE, HAS_CUTS = "choosing columns", "asking for cuts"
 
 WATCHED = {
-    "partition.gather_rows": Watched(GATHER, "g.size", "rows"),
-    "partition.gather_leaves": Watched(GATHER, "g.size", "rows"),
+    "partition.gather_rows": Watched(GATHER, "tally.size", "rows"),
+    "partition.gather_leaves": Watched(GATHER, "tally.size", "rows"),
+    "grow.take_up": Watched(GATHER, "g.size", "rows"),
     "ordered.mark_members": Watched(GATHER, "stop - start", "rows"),
     "histogram.sum_column": Watched(ADD_UP, "stop - start", "rows"),
     "sparse.add_marked": Watched(ADD_UP, "stop - start", "rows"),
     "sparse.gather_marked": Watched(ADD_UP),
     "ordered.list_ordered_cuts": Watched(CUT, "num_rows", "rows"),
     "cuts.list_cuts": Watched(CUT, "last - first + 1", "buckets"),
+    "score.look_up_counts": Watched(SCORE, "num_cuts", "evidences"),
     "score.score_cuts": Watched(SCORE, "num_cuts", "evidences"),
     "draw.log_sum_exp_of_many": Watched(SCORE, "size", "evidences"),
     "score.score_node": Watched(SCORE, "node.stop - node.start", "rows"),

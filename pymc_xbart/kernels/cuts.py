@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import Powers, make_powers
 from pymc_xbart.kernels.tally import count_of
 
@@ -88,26 +88,33 @@ def list_cuts(
     last_legal = num_rows - min_samples_leaf
     if step > 1 and _has_few(tally, bits, first, last, min_samples_leaf, last_legal, num_cutpoints):
         step = 1
-    num_cuts = 0
-    next_multiple = max(step, min_samples_leaf)
     inverse_step = 1.0 / step
+    first = POSITION_DTYPE(first)
+    num_cuts = POSITION_DTYPE(0)
+    num_passed = np.int64(0)  # multiples of the step
     left = np.int64(0)
     left_h = 0.0
-    for b in range(first, last + 1):
+    for b in range(first, POSITION_DTYPE(last + 1)):
         left += tally[b]
+        # Written in any case, and kept if the next is written behind it: whether a bucket is a cut
+        # is nothing that a processor could guess.
+        cut_code[num_cuts] = b
+        cut_tally[num_cuts] = left
         if not uniform_h:
             left_h += sum_h[b]
-        num_left = count_of(left, bits)
-        if num_left >= next_multiple:
-            if num_left > last_legal:
-                break
-            cut_code[num_cuts] = ((base + position[b] + 1) << shift) - 1
-            cut_tally[num_cuts] = left
             cut_h[num_cuts] = left_h
-            num_cuts += 1
-            # A division of integers takes longer than everything else here. Half a row more keeps
-            # what is rounded away from whole numbers.
-            next_multiple = (np.int64((num_left + 0.5) * inverse_step) + 1) * step
+        num_left = count_of(left, bits)
+        before = num_passed
+        # A division of integers takes longer than everything else here. Half a row more keeps what
+        # is rounded away from whole numbers.
+        if num_left >= min_samples_leaf:
+            num_passed = np.int64((num_left + 0.5) * inverse_step)
+        num_cuts += POSITION_DTYPE(num_passed != before)
+    num_cuts = np.int64(num_cuts)
+    while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], bits) > last_legal:
+        num_cuts -= 1
+    for k in range(num_cuts):
+        cut_code[k] = ((base + position[cut_code[k]] + 1) << shift) - 1
     if num_cuts == 0 and step > 1:
         # No legal cut passes a multiple of j: a value that most rows share follows them all.
         return _list_first_cut(

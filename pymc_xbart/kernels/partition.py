@@ -46,33 +46,35 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
     middle = POSITION_DTYPE(start)
     num_right = POSITION_DTYPE(0)
     one = POSITION_DTYPE(1)  # a plain 1 is signed and would turn the sum into a float
-    last_left = -1
-    left = np.int64(0)
-    right = np.int64(0)
-    left_h = 0.0
-    right_h = 0.0
     for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         # Written to both sides: a branch that goes either way costs more than a few stores.
-        is_left = codes[row[i]] <= cut
-        last_left = max(last_left, codes[row[i]] if is_left else -1)
-        left += tally[i] if is_left else 0
-        right += 0 if is_left else tally[i]
+        is_left = POSITION_DTYPE(codes[row[i]] <= cut)
         spare_row[num_right] = row[i]
         spare_tally[num_right] = tally[i]
         row[middle] = row[i]
         tally[middle] = tally[i]
         if not uniform_h:
-            left_h += h[i] if is_left else 0.0
-            right_h += 0.0 if is_left else h[i]
             spare_h[num_right] = h[i]
             h[middle] = h[i]
-        middle += one if is_left else POSITION_DTYPE(0)
-        num_right += POSITION_DTYPE(0) if is_left else one
+        middle += is_left
+        num_right += one - is_left
+    last_left = -1
+    left = np.int64(0)
+    left_h = 0.0
+    for i in range(POSITION_DTYPE(start), middle):
+        last_left = max(last_left, codes[row[i]])
+        left += tally[i]
+        if not uniform_h:
+            left_h += h[i]
+    right = np.int64(0)
+    right_h = 0.0
     for i in range(num_right):
         row[middle + i] = spare_row[i]
         tally[middle + i] = spare_tally[i]
+        right += spare_tally[i]
         if not uniform_h:
             h[middle + i] = spare_h[i]
+            right_h += spare_h[i]
     return np.int64(middle), last_left, left, right, left_h, right_h
 
 
