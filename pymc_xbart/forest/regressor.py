@@ -62,7 +62,7 @@ class XBARTRegressor(Estimator):
         Columns that a node considers, 1 to p; all p by default. They are drawn for each node,
         without replacement, by weights w ~ Dirichlet(1 + number of splits on each column). With
         ``correction="tree"`` they are drawn for each tree, by default a third of the columns, at
-        least 10 and at most 30: those that it splits on, and every other one with probability
+        least 3 and at most 30: those that it splits on, and every other one with probability
         mtry / p.
     correction : {"none", "tree", "sweep"}, default "none"
         "tree": each new tree must pass a Metropolis-Hastings test, so that the sweeps have the

@@ -161,7 +161,7 @@ def longer():
 def test_among_more_rows_f_starts_where_it_was_at_the_old_ones(longer, idata):
     more, model = longer
     [ensemble], [state] = start_of(model, idata)
-    check_forest(*state, ensemble.design, ensemble.prior, more)
+    check_forest(*state[:2], ensemble.design, ensemble.prior, more)
     step = make_step(model, idata)
     run = sample_plainly(model, chains=CHAINS, step=step, tune=0, draws=4)
     # Up to rounding, since the mean of y, which is mu, is another.
@@ -185,7 +185,7 @@ def test_trees_fit_other_hyperparameters(idata, change):
     model = make_model(**HYPERPARAMETERS[change])
     ensembles, states = start_of(model, idata)
     for ensemble, state in zip(ensembles, states, strict=True):
-        check_forest(*state, ensemble.design, ensemble.prior, X)
+        check_forest(*state[:2], ensemble.design, ensemble.prior, X)
     stays = change in ("sigma", "alpha")
     assert (starts(model, idata) == texts(idata)[:, -1].tolist()) == stays
     run = sample_plainly(model, step=make_step(model, idata), tune=0, draws=4)
@@ -273,7 +273,7 @@ def test_a_regressor_fits_named_columns_and_other_rows(regressor):
     model = make_model(table[:40], Y[:40])
     for start in (named, regressor):
         [ensemble], [state] = start_of(model, start)
-        check_forest(*state, ensemble.design, ensemble.prior, X[:40])
+        check_forest(*state[:2], ensemble.design, ensemble.prior, X[:40])
 
 
 def test_no_sweep_goes_uncorrected_then(model, idata, regressor, monkeypatch):
