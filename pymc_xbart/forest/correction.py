@@ -10,8 +10,8 @@ SCANS = ("paper", "reversible")
 # a tenth of 50 trees gives as many effective draws a sweep as a fifth, a twenty-fifth fewer.
 REGROW = 0.1
 MIN_REGROWN = 5  # few trees hold each other in place, and take no time
-# Columns that a tree considers. Measured: of 10 columns, with 50 trees, 3 give about as many effective
-# draws a sweep as all do, and of 30 and more, a third give twice as many a second as all.
+# Columns that a tree considers. Measured: of 10 columns, with 50 trees, 3 give about as many
+# effective draws a sweep as all do, and of 30 and more, a third give twice as many a second as all.
 LEAST_MTRY, MTRY_SHARE, MOST_MTRY = 3, 1 / 3, 30
 LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")

@@ -70,7 +70,7 @@ class XBARTRegressor(Estimator):
         accepted with more than a few trees; it considers all columns. Both need a `cut_prior` other
         than "paper". The first sweeps, 15 or half of burn-in if that is less, go uncorrected, to
         arrive fast.
-    regrow : float, default 0.2
+    regrow : float, default 0.1
         With ``correction="tree"``, share of the trees, drawn anew for each sweep and at least five,
         that are grown from the root, in (0, 1]. In each of the others two splits are redrawn, which
         is exact, too, and takes a fraction of the time.
