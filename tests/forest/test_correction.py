@@ -2,7 +2,13 @@
 
 import pytest
 
-from pymc_xbart.forest.correction import Correction, check_correction, check_fits, num_uncorrected
+from pymc_xbart.forest.correction import (
+    REGROW,
+    Correction,
+    check_correction,
+    check_fits,
+    num_uncorrected,
+)
 
 
 @pytest.mark.parametrize("kind", ["tree", "sweep"])
@@ -15,9 +21,9 @@ def test_only_the_paper_cut_prior_can_not_be_corrected(kind):
 
 
 def test_a_scan_is_of_whole_sweeps():
-    assert check_correction("sweep", "reversible", None, 0.2).scan == "reversible"
+    assert check_correction("sweep", "reversible", None, REGROW).scan == "reversible"
     with pytest.raises(ValueError, match="Leave scan out, or use correction='sweep'"):
-        check_correction("tree", "reversible", None, 0.2)
+        check_correction("tree", "reversible", None, REGROW)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,7 @@ def test_a_share_of_the_trees_is_regrown_and_at_least_five(num_trees, regrow, ex
 
 @pytest.mark.parametrize("kind", ["sweep", "none"])
 def test_otherwise_all_trees_are(kind):
-    assert check_correction(kind, "paper", None, 0.2).num_regrown(50) == 50
+    assert check_correction(kind, "paper", None, REGROW).num_regrown(50) == 50
     with pytest.raises(ValueError, match=f"regrow=0.5 can't be .*correction='{kind}'"):
         check_correction(kind, "paper", None, 0.5)
 
@@ -69,5 +75,5 @@ def test_at_most_half_of_the_tuning_goes_uncorrected():
 def test_a_third_of_the_columns_is_considered_unless_told_otherwise():
     num_columns = (1, 2, 10, 12, 30, 60, 90, 1000)
     considered = [Correction().num_considered(p) for p in num_columns]
-    assert considered == [1, 2, 10, 10, 10, 20, 30, 30]
+    assert considered == [1, 2, 3, 4, 10, 20, 30, 30]
     assert Correction(mtry=7).num_considered(1000) == 7
