@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from pymc_xbart.kernels import (
-    Forest,
-    column_choice,
-    forest_values,
-    no_side_draws,
-    route_codes,
-    stump_forest,
-)
+from pymc_xbart.kernels import Forest, column_choice, forest_values, route_codes, stump_forest
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
@@ -133,7 +126,7 @@ def sweep_each(
     )
     _sweep_each(
         *(forests, swept, num_trees, num_sweeps, case.g, case.h, case.design, case.prior),
-        *(choice, no_side_draws(), is_corrected),
+        *(choice, None, is_corrected),
         *(num_trees if num_regrown is None else num_regrown, case.work, rng),
     )
     return trim(swept)
