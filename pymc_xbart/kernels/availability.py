@@ -43,7 +43,7 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
     table = tabulate_evidence(prior.leaf_var, zeros, work.half_log, work.gain)
-    take_up(zeros, work)
+    take_up(zeros, work.tally, work.rows)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):
@@ -56,7 +56,7 @@ def _fill(forest, design, prior, work, zeros, available):
             if column == NO_COLUMN:
                 continue
             bare = without_places(waiting_node(tree, node), NOWHERE)
-            look_at(design, table, work.rows, bare, work.scratch)
+            look_at(design, table, work.rows, bare, work.scratch.members)
             for considered in range(available.shape[1]):
                 v = np.int32(considered)  # as in `score`
                 if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:

@@ -130,7 +130,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     knows_even = False  # whether `scratch.cuts` knows the counts of all columns with even cuts
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
     if num_looked_at > 0:
-        look_at(design, table, rows, node, scratch)
+        look_at(design, table, rows, node, scratch.members)
     for k in range(num_looked_at):
         v = considered[k]
         weight = prior.split_weights[v]
@@ -263,7 +263,7 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
     again = without_places(node, node.place)
-    look_at(design, table, rows, node, scratch)
+    look_at(design, table, rows, node, scratch.members)
     num_cuts = find_cuts(design, prior, table, rows, again, v, YES, scratch)
     if table.is_uniform:
         look_up_counts(scratch.cuts, num_cuts, again, table, rows.bits)
@@ -273,10 +273,10 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
 
 
 @inner_kernel
-def look_at(design, table, rows, node, scratch):
+def look_at(design, table, rows, node, members):
     """Prepare finding the cuts of a node, in any column."""
     if design.order.shape[1] > 0:
-        mark_members(rows, node.start, node.stop, table.is_uniform, scratch.members)
+        mark_members(rows, node.start, node.stop, table.is_uniform, members)
 
 
 @inner_kernel
@@ -351,7 +351,7 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
 def has_cuts(design, prior, table, rows, node, scratch):
     """Whether a node can split, asking columns until one has cuts."""
     if prior.min_samples_leaf > 1:
-        look_at(design, table, rows, node, scratch)
+        look_at(design, table, rows, node, scratch.members)
     for column in range(design.num_codes.size):
         v = np.int32(column)  # as everywhere else
         if prior.split_weights[v] == 0.0:

@@ -115,7 +115,7 @@ def _sweep(
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
-        take_up(g, work)
+        take_up(g, work.tally, work.rows)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
