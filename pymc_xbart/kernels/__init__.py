@@ -24,7 +24,7 @@ from pymc_xbart.kernels.full_sweep import (
 from pymc_xbart.kernels.grow import Workspace, make_workspace
 from pymc_xbart.kernels.marginal import marginal_values, profile_values
 from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
-from pymc_xbart.kernels.noise import SideDraws, no_side_draws
+from pymc_xbart.kernels.noise import SideDraws
 from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
 from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.paths import count_meetings
@@ -79,7 +79,6 @@ __all__ = [
     "make_workspace",
     "marginal_values",
     "newton_step",
-    "no_side_draws",
     "profile_values",
     "proposal_log_density",
     "propose_forest",

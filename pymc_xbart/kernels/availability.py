@@ -12,7 +12,14 @@ from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
-from pymc_xbart.kernels.score import NOWHERE, find_cuts, look_at, start_code_range, without_places
+from pymc_xbart.kernels.score import (
+    NO,
+    NOWHERE,
+    find_cuts,
+    look_at,
+    start_code_range,
+    without_places,
+)
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
 
 
@@ -36,7 +43,7 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
     table = tabulate_evidence(prior.leaf_var, zeros, work.half_log, work.gain)
-    take_up(zeros, work)
+    take_up(zeros, work.tally, work.rows)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):
@@ -49,14 +56,15 @@ def _fill(forest, design, prior, work, zeros, available):
             if column == NO_COLUMN:
                 continue
             bare = without_places(waiting_node(tree, node), NOWHERE)
-            look_at(design, table, work.rows, bare, work.scratch)
-            for v in range(available.shape[1]):
+            look_at(design, table, work.rows, bare, work.scratch.members)
+            for considered in range(available.shape[1]):
+                v = np.int32(considered)  # as in `score`
                 if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:
                     # whether there are cuts shows in the first few rows
                     available[row, v] = is_varied(design, v, work.rows, bare.start, bare.stop)
                     continue
-                start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, False)
-                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, False, work.scratch)
+                start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, NO)
+                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, NO, work.scratch)
                 available[row, v] = num_cuts if prior.cut_prior == CUTS else min(num_cuts, 1)
             row += 1
             left = np.int64(forest.left[start + node])

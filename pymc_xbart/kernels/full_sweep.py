@@ -260,7 +260,7 @@ def walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin.value, start, origin_leaf[index], g, h)
-        take_up(g, work)
+        take_up(g, work.tally, work.rows)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)

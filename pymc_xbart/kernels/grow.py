@@ -101,9 +101,9 @@ class Built(NamedTuple):
 
 
 @inner_kernel
-def take_up(g, work):
-    """Let `work` hold g (n,) of the forest without the tree that is to be built or redrawn."""
-    work.rows.unit[0] = tally_rows(g, work.rows.bits, work.tally)
+def take_up(g, tally, rows):
+    """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn."""
+    rows.unit[0] = tally_rows(g, rows.bits, tally)
 
 
 @inner_kernel

@@ -27,11 +27,6 @@ class SideDraws(NamedTuple):
     split_counts: np.ndarray  # (p,) int64, splits of the forest on each column; overwritten
 
 
-def no_side_draws() -> SideDraws:
-    """Draw trees only."""
-    return SideDraws(False, np.ones(1), 1.0, 1.0, False, np.zeros(0, np.int64))
-
-
 @inner_kernel
 def redraw_noise(g, h, side, rng):
     """Draw the noise variance given the residuals, and put g and h (n,) on its scale.
@@ -56,9 +51,9 @@ def redraw_noise(g, h, side, rng):
 
 
 @inner_kernel
-def count_splits(forest, start, stop, sign, split_counts):
-    """Add `sign` to the count of a column for every split on it in one tree."""
-    for node in range(start, stop):
+def count_splits(forest, index, sign, split_counts):
+    """Add `sign` to the count of a column for every split on it in tree `index`."""
+    for node in range(forest.tree_start[index], forest.tree_start[index + 1]):
         if forest.column[node] != NO_COLUMN:
             split_counts[forest.column[node]] += sign
 

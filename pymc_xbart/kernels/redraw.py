@@ -70,7 +70,7 @@ def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, r
     scores = work.scores
     site = draw_site(tree, num_nodes, rng)
     old_column = tree[site]["column"]
-    node = gather_site(tree, site, leaf, h, table, work)
+    node = gather_site(tree, site, leaf, work.tally, h, table, work.rows)
     if choice.is_per_tree:
         work.site_column[0] = old_column
         draw_subset(work.site_column, choice, rng)
@@ -131,17 +131,15 @@ def draw_site(tree, num_nodes, rng):
 
 
 @inner_kernel
-def gather_site(tree, site, leaf, h, table, work):
-    """Put the rows of a site into `work.rows`. Returns the site as a node to be scored."""
+def gather_site(tree, site, leaf, tally, h, table, rows):
+    """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
     first = site
     num_leaves = 1
     if not is_leaf(tree, site):
         first = np.int64(tree[site]["left"])
         num_leaves = 2
-    size, tally, sum_h = gather_leaves(
-        work.tally, h, table.is_uniform, leaf, first, num_leaves, work.rows
-    )
-    sum_g, sum_h = sums_of_node(tally, sum_h, work.rows, table)
+    size, total, sum_h = gather_leaves(tally, h, table.is_uniform, leaf, first, num_leaves, rows)
+    sum_g, sum_h = sums_of_node(total, sum_h, rows, table)
     return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
 
 

@@ -31,8 +31,10 @@ from pymc_xbart.kernels.records import COLUMNS, CUTS
 from pymc_xbart.kernels.sparse import Sparse, make_sparse
 from pymc_xbart.kernels.tally import count_of, sum_of
 
-# Of the type of a tree's arrays: for another one, Numba would compile all scoring once more.
+# Of the types that a tree's arrays have, and comparisons: for literals, Numba would compile all
+# scoring once more.
 NOWHERE = np.int32(-1)
+YES, NO = np.bool_(True), np.bool_(False)
 MAX_RANGE_DEPTH = 64  # nodes from this depth on look for their code range themselves
 
 
@@ -128,7 +130,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
     knows_even = False  # whether `scratch.cuts` knows the counts of all columns with even cuts
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
     if num_looked_at > 0:
-        look_at(design, table, rows, node, scratch)
+        look_at(design, table, rows, node, scratch.members)
     for k in range(num_looked_at):
         v = considered[k]
         weight = prior.split_weights[v]
@@ -142,7 +144,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
                 left_out += weight
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
-        num_cuts = find_cuts(design, prior, table, rows, node, v, False, scratch)
+        num_cuts = find_cuts(design, prior, table, rows, node, v, NO, scratch)
         if is_left_out:
             if num_cuts > 0:
                 left_out += weight
@@ -261,8 +263,8 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
     again = without_places(node, node.place)
-    look_at(design, table, rows, node, scratch)
-    num_cuts = find_cuts(design, prior, table, rows, again, v, True, scratch)
+    look_at(design, table, rows, node, scratch.members)
+    num_cuts = find_cuts(design, prior, table, rows, again, v, YES, scratch)
     if table.is_uniform:
         look_up_counts(scratch.cuts, num_cuts, again, table, rows.bits)
     log_total = score_cuts(scratch.cuts, num_cuts, again, table, rows)
@@ -271,10 +273,10 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
 
 
 @inner_kernel
-def look_at(design, table, rows, node, scratch):
+def look_at(design, table, rows, node, members):
     """Prepare finding the cuts of a node, in any column."""
     if design.order.shape[1] > 0:
-        mark_members(rows, node.start, node.stop, table.is_uniform, scratch.members)
+        mark_members(rows, node.start, node.stop, table.is_uniform, members)
 
 
 @inner_kernel
@@ -349,16 +351,17 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
 def has_cuts(design, prior, table, rows, node, scratch):
     """Whether a node can split, asking columns until one has cuts."""
     if prior.min_samples_leaf > 1:
-        look_at(design, table, rows, node, scratch)
-    for v in range(design.num_codes.size):
+        look_at(design, table, rows, node, scratch.members)
+    for column in range(design.num_codes.size):
+        v = np.int32(column)  # as everywhere else
         if prior.split_weights[v] == 0.0:
             continue
         if prior.min_samples_leaf == 1:
             if is_varied(design, v, rows, node.start, node.stop):
                 return True
             continue
-        start_code_range(scratch.code_range, node.depth, v, design.num_codes, False)
-        if find_cuts(design, prior, table, rows, node, v, False, scratch) > 0:
+        start_code_range(scratch.code_range, node.depth, v, design.num_codes, NO)
+        if find_cuts(design, prior, table, rows, node, v, NO, scratch) > 0:
             return True
     return False
 

@@ -10,13 +10,7 @@ from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
-from pymc_xbart.kernels.noise import (
-    SideDraws,
-    count_splits,
-    no_side_draws,
-    redraw_noise,
-    redraw_weights,
-)
+from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
 from pymc_xbart.kernels.redraw import redraw_splits
 from pymc_xbart.kernels.regrow import regrow_tree
@@ -74,8 +68,6 @@ def sweep(
     """
     if choice is None:
         choice = column_choice(design.num_codes.size)
-    if side is None:
-        side = no_side_draws()
     nodes, info = _sweep(
         forest,
         leaf_of_row,
@@ -123,7 +115,7 @@ def _sweep(
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
-        take_up(g, work)
+        take_up(g, work.tally, work.rows)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -142,15 +134,14 @@ def _sweep(
         put_in(tree, leaf, g, h)
         new = append_tree(new, index, tree, num_nodes)
         describe(tree, num_nodes, is_regrown, is_accepted, index, info)
-        if side.draws_weights:
-            count_splits(forest, start, forest.tree_start[index + 1], -1, side.split_counts)
-            count_splits(
-                new, new.tree_start[index], new.tree_start[index + 1], 1, side.split_counts
-            )
-            redraw_weights(choice.weights, side.split_counts, rng)
-        if side.draws_noise:
-            redraw_noise(g, h, side, rng)
-            table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+        if side is not None:  # without it, Numba does not even compile what follows
+            if side.draws_weights:
+                count_splits(forest, index, np.int64(-1), side.split_counts)
+                count_splits(new, index, np.int64(1), side.split_counts)
+                redraw_weights(choice.weights, side.split_counts, rng)
+            if side.draws_noise:
+                redraw_noise(g, h, side, rng)
+                table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     return new, info
 
 

@@ -111,7 +111,7 @@ def tally_rows(g, bits, tally):
 
 @kernel
 def gather_rows(g, h, table, work):
-    _grow.take_up(g, work)
+    _grow.take_up(g, work.tally, work.rows)
     tally, sum_h = _partition.gather_rows(work.tally, h, table.is_uniform, work.rows)
     return _evidence.sums_of_node(tally, sum_h, work.rows, table)
 
@@ -131,7 +131,7 @@ def partition_rows(codes, cut, rows, start, stop, table, spare):
 
 @kernel
 def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    _score.look_at(design, table, rows, node, scratch)
+    _score.look_at(design, table, rows, node, scratch.members)
     return _score.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
 
 

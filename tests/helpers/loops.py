@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from pymc_xbart.kernels import (
-    Forest,
-    column_choice,
-    forest_values,
-    no_side_draws,
-    route_codes,
-    stump_forest,
-)
+from pymc_xbart.kernels import Forest, column_choice, forest_values, route_codes, stump_forest
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
@@ -33,7 +26,7 @@ def grow_trees(case, num_trees, rng, choice=None):
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     forest = empty_forest(num_trees, 16 * num_trees)
-    take_up(g, work)
+    take_up(g, work.tally, work.rows)
     for index in range(num_trees):
         built = build_tree(
             stump, 0, False, False, work.tree, h, design, prior, table, choice, work, rng
@@ -87,7 +80,7 @@ def follow_trees(case, forest, choice=None):
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
-    take_up(g, work)
+    take_up(g, work.tally, work.rows)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
         built = build_tree(
@@ -133,7 +126,7 @@ def sweep_each(
     )
     _sweep_each(
         *(forests, swept, num_trees, num_sweeps, case.g, case.h, case.design, case.prior),
-        *(choice, no_side_draws(), is_corrected),
+        *(choice, None, is_corrected),
         *(num_trees if num_regrown is None else num_regrown, case.work, rng),
     )
     return trim(swept)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pymc_xbart.kernels import SideDraws, column_choice, no_side_draws, stump_forest, sweep
+from pymc_xbart.kernels import SideDraws, column_choice, stump_forest, sweep
 from tests.helpers import inside, law
 
 NUM_DRAWS = 10_000
@@ -174,7 +174,7 @@ def test_a_sweep_counts_splits_and_draws_what_it_is_asked_to(rng):
 
 
 def test_a_sweep_leaves_alone_what_it_is_not_asked_to_draw(rng):
-    side = no_side_draws()
+    side = side_draws(draws_noise=False)
     _, choice = some_sweeps(rng, side)
     assert side.noise_var[0] == 1.0
     np.testing.assert_array_equal(choice.weights, np.ones(3))
