@@ -38,8 +38,8 @@ def inner_kernel(function: Callable) -> Callable:
 
     It does without the code that takes arguments from Python and hands results back, which for
     records of arrays costs more to compile than most kernels themselves. Called from Python, it
-    raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.) Nothing of it is kept
-    on disk, since the kernels that call it contain it.
+    raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.) Nor is it translated to
+    machine code, or kept on disk, by itself: the kernels that call it contain it, see `parts`.
 
     It only borrows the arrays that it is given: Numba would count references to each of them, in
     every call, which in small nodes took two thirds of the time. So it may neither allocate arrays

@@ -31,6 +31,19 @@ print(type(cache).__name__)
 """
 
 
+COUNT_SHARED_ROWS = """
+import numpy as np
+from pymc_xbart import kernels
+from pymc_xbart.kernels import overlap
+
+leaf = np.zeros((2, 20), np.int32)
+_, shared = kernels.shared_rows(kernels.stump_forest(2), leaf)
+assert (shared == 20).all()
+hits = getattr(overlap._fill, "stats", None)
+print(sum(hits.cache_hits.values()) if hits else "plain")
+"""
+
+
 def run(folder, code, **environment):
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -68,6 +81,14 @@ def test_kernels_are_cached_where_they_can_be(installed, tmp_path):
     assert result.stdout.strip() in {"FunctionCache", "NoneType"}
     if not numba.config.DISABLE_JIT:
         assert list((tmp_path / "cache").rglob("*.nbc"))
+
+
+def test_kernels_from_disk_have_their_inner_kernels_with_them(installed, tmp_path):
+    folder, _ = installed
+    for hits in ("0", "1"):
+        result = run(folder, COUNT_SHARED_ROWS, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.strip() in {hits, "plain"}
 
 
 def test_other_errors_of_compilation_are_not_swallowed(monkeypatch):
