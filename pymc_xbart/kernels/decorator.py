@@ -6,7 +6,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from pymc_xbart.kernels.parts import PartCompiler
+from pymc_xbart.kernels import parts
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
@@ -62,7 +62,9 @@ def contracting_kernel(function: Callable) -> Callable:
 
 
 def _compile_inner(function: Callable, **more: Any) -> Callable:
-    options = OPTIONS | {"no_cpython_wrapper": True, "pipeline_class": PartCompiler} | more
+    options = OPTIONS | {"no_cpython_wrapper": True} | more
+    if parts.IS_KNOWN:
+        options["pipeline_class"] = parts.PartCompiler
     compiled: Any = numba.njit(**options)(function)
     if compiled is not function:
         compiled.__class__ = _inner_class(type(compiled))

@@ -12,6 +12,20 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 
+# What a `Part` overrides or calls is no public interface. Where a Numba has it no more, inner kernels
+# are compiled as all functions are, which takes twice as long and is right, too.
+IS_KNOWN = all(
+    hasattr(JITCodeLibrary, name)
+    for name in (
+        "_optimize_final_module",
+        "_finalize_final_module",
+        "_finalize_dynamic_globals",
+        "_ensure_finalized",
+        "get_pointer_to_function",
+    )
+)
+
+
 class Part(JITCodeLibrary):
     """Code of one function that is never run by itself.
 
