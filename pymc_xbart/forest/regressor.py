@@ -62,7 +62,7 @@ class XBARTRegressor(Estimator):
         Columns that a node considers, 1 to p; all p by default. They are drawn for each node,
         without replacement, by weights w ~ Dirichlet(1 + number of splits on each column). With
         ``correction="tree"`` they are drawn for each tree, by default a third of the columns, at
-        least 3 and at most 30: those that it splits on, and every other one with probability
+        least 5 and at most 30: those that it splits on, and every other one with probability
         mtry / p.
     correction : {"none", "tree", "sweep"}, default "none"
         "tree": each new tree must pass a Metropolis-Hastings test, so that the sweeps have the
@@ -70,7 +70,7 @@ class XBARTRegressor(Estimator):
         accepted with more than a few trees; it considers all columns. Both need a `cut_prior` other
         than "paper". The first sweeps, 15 or half of burn-in if that is less, go uncorrected, to
         arrive fast.
-    regrow : float, default 0.1
+    regrow : float, default 0.2
         With ``correction="tree"``, share of the trees, drawn anew for each sweep and at least five,
         that are grown from the root, in (0, 1]. In each of the others two splits are redrawn, which
         is exact, too, and takes a fraction of the time.

@@ -11,9 +11,8 @@ from typing import Any
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
-
-# What a `Part` overrides or calls is no public interface. Where a Numba has it no more, inner kernels
-# are compiled as all functions are, which takes twice as long and is right, too.
+# What a `Part` overrides or calls is no public interface. Where a Numba has it no more, inner
+# kernels are compiled as all functions are, which takes twice as long and is right, too.
 IS_KNOWN = all(
     hasattr(JITCodeLibrary, name)
     for name in (

