@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import simulation
-from friedman import NUM_COLUMNS, friedman
+from friedman import draw_problem
 from one_sampling import NUM_POINTS
 from peers import in_turn
 from results import (
@@ -89,10 +89,8 @@ def simulate(cell: Cell, seed: int) -> tuple[Problem, float]:
         f = simulation.FUNCTIONS[cell.function](data.X)
         return Problem(data.X, data.y, f), data.noise_sd
     rng = np.random.default_rng([seed, cell.n, int(10 * cell.kappa)])
-    X = rng.uniform(size=(cell.n, NUM_COLUMNS))
-    f = friedman(X)
-    noise_sd = float(cell.kappa * f.std())
-    return Problem(X, f + noise_sd * rng.normal(size=cell.n), f), noise_sd
+    X, y, f, noise_sd = draw_problem(rng, cell.n, cell.kappa)
+    return Problem(X, y, f), noise_sd
 
 
 def num_draws(num_rows: int, effort: float) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from arviz_stats.base import array_stats
-from friedman import NUM_COLUMNS, friedman
+from friedman import NUM_COLUMNS, Problem, draw_problem
 from results import describe_machine, keep, number, table
 
 from pymc_xbart import XBARTRegressor
@@ -72,22 +72,9 @@ QUICK_PLANS = {100: Plan(20, 5), 1_000: Plan(20, 5)}
 QUICK_TREES = (5, 50)
 
 
-class Problem(NamedTuple):
-    """One simulated data set."""
-
-    X: np.ndarray  # (n, 10)
-    y: np.ndarray  # (n,)
-    f: np.ndarray  # (n,) noise-free
-    noise_sd: float
-
-
 def simulate(n: int, noise: float) -> Problem:
     """Draw n rows, the same ones for every noise."""
-    rng = np.random.default_rng(n)
-    X = rng.uniform(size=(n, NUM_COLUMNS))
-    f = friedman(X)
-    noise_sd = float(noise * f.std())
-    return Problem(X, f + noise_sd * rng.normal(size=n), f, noise_sd)
+    return draw_problem(np.random.default_rng(n), n, noise)
 
 
 def main() -> None:

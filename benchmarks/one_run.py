@@ -17,7 +17,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from friedman import friedman
+from friedman import Problem, draw_problem
 from judging import judge
 from measuring import Stopwatch
 
@@ -31,13 +31,10 @@ STOPWATCH = Stopwatch()
 FEW = {"tune": 10, "draws": 10}  # to begin with: everything is compiled then
 
 
-def simulate(num_rows: int, num_columns: int, kappa: float) -> tuple[np.ndarray, ...]:
-    """X, y, f, and the standard deviation of the noise."""
+def simulate(num_rows: int, num_columns: int, kappa: float) -> Problem:
+    """Draw the same data each time."""
     rng = np.random.default_rng([num_rows, num_columns, int(10 * kappa)])
-    X = rng.uniform(size=(num_rows, num_columns))
-    f = friedman(X)
-    noise_sd = kappa * f.std()
-    return X, f + noise_sd * rng.normal(size=num_rows), f, noise_sd
+    return draw_problem(rng, num_rows, kappa, num_columns)
 
 
 def watch(stopwatch: Stopwatch) -> None:
@@ -118,7 +115,7 @@ def rows_to_read(forest: Any, leaf_of_row: np.ndarray) -> dict[str, float]:
     return {"rows_to_grow": grown / num_trees, "rows_of_site": float(np.mean(sites))}
 
 
-def sample(data: tuple[np.ndarray, ...], settings: dict[str, Any], account: Any) -> dict[str, Any]:
+def sample(data: Problem, settings: dict[str, Any], account: Any) -> dict[str, Any]:
     """Sample the model, and say where the time went."""
     import pymc as pm
 

@@ -103,7 +103,7 @@ def describe_columns(X: Any) -> Schema:
         _read_categories(column).labels if _is_of_categories(column) else None
         for column in table.iter_columns()
     ]
-    return Schema(_names_of(table), labels=_or_none(labels), dates=date_columns(X))
+    return Schema(_names_of(table), labels=_or_none(labels), dates=_dates_of(table))
 
 
 def date_columns(X: Any) -> list[int] | None:
@@ -111,8 +111,12 @@ def date_columns(X: Any) -> list[int] | None:
     if is_labelled_table(X):
         X = X.to_dataframe()
     table = _as_table(X)
-    columns = [] if table is None else list(table.iter_columns())
-    return [v for v, column in enumerate(columns) if _is_of_dates(column)] or None
+    return None if table is None else _dates_of(table)
+
+
+def _dates_of(table: nw.DataFrame[Any]) -> list[int] | None:
+    """Numbers of the columns that hold dates; None if there are none."""
+    return [v for v, column in enumerate(table.iter_columns()) if _is_of_dates(column)] or None
 
 
 def _or_none(labels: Labels) -> Labels | None:
