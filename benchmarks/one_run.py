@@ -23,10 +23,9 @@ from measuring import Stopwatch
 
 NUM_POINTS = 200  # rows that f is judged at
 # Parts of the loop over draws, by where their time goes.
-SWEEP, JOINT_DRAW = "sweep kernel", "joint draw of leaf values"
+SWEEP = "sweep kernel"
 GRADIENT, SUM_OF_TREES, STORING = "gradient and curvature", "f at all rows", "trees to text"
 STEP, NUTS = "XBARTStep, apart from the above", "NUTS"
-KERNELS = (SWEEP, JOINT_DRAW)
 STOPWATCH = Stopwatch()
 FEW = {"tune": 10, "draws": 10}  # to begin with: everything is compiled then
 
@@ -44,7 +43,6 @@ def watch(stopwatch: Stopwatch) -> None:
     from pymc_xbart.plugin import ensemble, likelihood, step, target
 
     stopwatch.watch(ensemble, "sweep", SWEEP)
-    stopwatch.watch(ensemble, "redraw_leaves", JOINT_DRAW)
     stopwatch.watch(ensemble, "sum_of_trees", SUM_OF_TREES)
     stopwatch.watch(likelihood.Likelihood, "gradient_curvature", GRADIENT)
     stopwatch.watch(target.Target, "write", STORING)

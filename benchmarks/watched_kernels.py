@@ -44,6 +44,7 @@ class Watched(NamedTuple):
 GATHER, ADD_UP, CUT, SCORE = "gathering rows", "adding up g and h", "listing cuts", "scoring"
 DRAW, PARTITION, LEAVES = "drawing a cut", "partitioning rows", "leaves"
 BOOKKEEPING, TREES = "f and g", "storing trees"
+JOINT_DRAW = "joint draw of leaf values"
 CHOICE, HAS_CUTS = "choosing columns", "asking for cuts"
 
 WATCHED = {
@@ -70,6 +71,7 @@ WATCHED = {
     "tree.draw_leaf_values": Watched(LEAVES, "num_nodes", "nodes"),
     "redraw.put_split": Watched(LEAVES, "num_rows", "rows"),
     "redraw.merge_children": Watched(LEAVES, "leaf.size", "rows"),
+    "leaves.redraw_leaves": Watched(JOINT_DRAW),
     "sweep.take_out": Watched(BOOKKEEPING, "g.size", "rows"),
     "sweep.put_in": Watched(BOOKKEEPING, "g.size", "rows"),
     "evidence.tabulate_evidence": Watched("tables of evidence", "h.size", "rows"),

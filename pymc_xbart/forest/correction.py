@@ -13,6 +13,10 @@ MIN_REGROWN = 5  # few trees hold each other in place, and take no time
 # effective draws a second than all, but a fifth fewer a sweep, and 5 lie between; of 30 and more, a
 # third give twice as many a second as all.
 LEAST_MTRY, MTRY_SHARE, MOST_MTRY = 5, 1 / 3, 30
+# What PyMC does for a draw beside the forest, NUTS for some scalars included, takes about as long
+# as a sweep over so many rows times trees.
+REST_OF_DRAW = 100_000
+MOST_SWEEPS = 4  # in a draw, unless asked for
 LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")
 
@@ -24,6 +28,7 @@ class Correction(NamedTuple):
     scan: str = "paper"  # one of SCANS, for "sweep"
     mtry: int | None = None  # about how many columns are considered
     regrow: float = REGROW  # share of the trees that a sweep grows from the root, for "tree"
+    sweeps_per_draw: int | None = None
 
     def num_regrown(self, num_trees: int) -> int:
         """Count the trees that a sweep grows from the root: all, except with "tree"."""
@@ -31,13 +36,23 @@ class Correction(NamedTuple):
             return num_trees
         return min(num_trees, max(MIN_REGROWN, round(self.regrow * num_trees)))
 
+    def num_sweeps(self, work: int, *, is_quadratic: bool) -> int:
+        """Count the sweeps of a draw, whose `work` is rows times trees for each of them."""
+        if self.sweeps_per_draw is not None:
+            return self.sweeps_per_draw
+        if self.kind != "tree" or not is_quadratic:
+            return 1
+        return max(1, min(MOST_SWEEPS, round(REST_OF_DRAW / work)))
+
     def num_considered(self, num_columns: int) -> int:
         """About how many columns are considered for a tree, where they are drawn for each."""
         share = max(LEAST_MTRY, min(MOST_MTRY, round(MTRY_SHARE * num_columns)))
         return min(num_columns, self.mtry or share)
 
 
-def check_correction(kind: Any, scan: Any, mtry: Any, regrow: Any) -> Correction:
+def check_correction(
+    kind: Any, scan: Any, mtry: Any, regrow: Any, sweeps_per_draw: Any = None
+) -> Correction:
     """Refuse options out of range."""
     check_choice(kind, "correction", CORRECTIONS)
     check_choice(scan, "scan", SCANS)
@@ -60,7 +75,13 @@ def check_correction(kind: Any, scan: Any, mtry: Any, regrow: Any) -> Correction
             "from the root. Leave regrow out, or use correction='tree'."
         )
         raise ValueError(msg)
-    return Correction(kind, scan, None if mtry is None else whole_number(mtry, "mtry"), regrow)
+    return Correction(
+        kind,
+        scan,
+        None if mtry is None else whole_number(mtry, "mtry"),
+        regrow,
+        None if sweeps_per_draw is None else whole_number(sweeps_per_draw, "sweeps_per_draw"),
+    )
 
 
 def check_fits(correction: Correction, cut_prior: str, num_columns: int) -> None:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from pymc_xbart.forest.calibration import default_noise_rate
 from pymc_xbart.forest.correction import Correction, num_uncorrected
-from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.options import Options
 from pymc_xbart.forest.prior import check_split_weights, tree_prior
 from pymc_xbart.forest.training import Training, calibrate_training
@@ -288,11 +287,7 @@ def _sweep_trees(
         choice=choice,
         side=side,
     )
-    noise_var = float(side.noise_var[0])
-    if is_corrected:
-        h = task.weight / noise_var
-        forest = redraw_leaves(forest, leaf_of_row, h * task.y, h, task.prior.leaf_var, rng)
-    return forest, info, noise_var, choice.weights
+    return forest, info, float(side.noise_var[0]), choice.weights
 
 
 def _draw_noise(task: Task, f: NDArray[np.float64], rng: np.random.Generator) -> float:

@@ -26,7 +26,6 @@ from pymc_xbart.kernels.marginal import marginal_values, profile_values
 from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
 from pymc_xbart.kernels.noise import SideDraws
 from pymc_xbart.kernels.one_tree import grow_successor, redraw_successor, tree_log_w
-from pymc_xbart.kernels.overlap import shared_rows
 from pymc_xbart.kernels.paths import count_meetings
 from pymc_xbart.kernels.prior import draw_prior_forest
 from pymc_xbart.kernels.records import (
@@ -46,7 +45,6 @@ from pymc_xbart.kernels.route import (
     route_values,
     rows_of_leaves,
     sum_of_trees,
-    sums_by_leaf,
 )
 from pymc_xbart.kernels.sweep import sweep
 from pymc_xbart.kernels.transplant import transplant_forest
@@ -87,13 +85,11 @@ __all__ = [
     "route_codes",
     "route_values",
     "rows_of_leaves",
-    "shared_rows",
     "shares_left",
     "split_availability",
     "split_forest",
     "stump_forest",
     "sum_of_trees",
-    "sums_by_leaf",
     "sweep",
     "sweep_as_one",
     "transplant_forest",

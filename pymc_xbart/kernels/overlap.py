@@ -10,34 +10,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from pymc_xbart.kernels.decorator import inner_kernel, kernel
-from pymc_xbart.kernels.records import NO_CHILD, Forest
+from pymc_xbart.kernels.decorator import inner_kernel
 
 WORD_DTYPE = np.uint64
 LOG_WORD = 6  # log2 of the bits in a word
-
-
-def shared_rows(forest: Forest, leaf_of_row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Count the rows that every two leaves of a forest share.
-
-    Parameters
-    ----------
-    forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
-
-    Returns
-    -------
-    leaves : ndarray of shape (L,), int64
-        Nodes of the forest that are leaves.
-    shared : ndarray of shape (L, L)
-        Symmetric, float64; a leaf shares all its rows with itself.
-    """
-    leaves = np.flatnonzero(forest.left == NO_CHILD)
-    num_words = (leaf_of_row.shape[1] >> LOG_WORD) + 1
-    rows = np.empty((leaves.size, num_words), WORD_DTYPE)
-    shared = np.empty((leaves.size, leaves.size))
-    _fill(forest, np.ascontiguousarray(leaf_of_row), rows, shared)
-    return leaves, shared
 
 
 def num_bits(word: Any) -> int:
@@ -58,24 +34,8 @@ def _num_bits_of_compiled(word):  # noqa: ARG001
     return lambda word: _count_bits(word)
 
 
-@kernel
-def _fill(forest, leaf_of_row, rows, shared):
-    """See `shared_rows`; `rows` (leaves, words) is overwritten, too."""
-    number = 0
-    for tree in range(leaf_of_row.shape[0]):
-        start = forest.tree_start[tree]
-        for node in range(start, forest.tree_start[tree + 1]):
-            if forest.left[node] == NO_CHILD:
-                _mark_rows(leaf_of_row[tree], node - start, rows[number])
-                number += 1
-    for a in range(shared.shape[0]):
-        for b in range(a + 1):
-            shared[a, b] = num_shared(rows[a], rows[b])
-            shared[b, a] = shared[a, b]
-
-
 @inner_kernel
-def _mark_rows(leaf, node, words):
+def mark_rows(leaf, node, words):
     """Write the set of rows in one leaf to `words`, with `leaf` (n,) that of each row."""
     size = 1 << LOG_WORD
     for k in range(words.size):

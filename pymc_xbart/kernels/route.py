@@ -3,8 +3,7 @@
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
-from pymc_xbart.kernels.records import NO_CHILD, Forest
-from pymc_xbart.kernels.tally import num_count_bits, sum_of, tally_of_leaf, tally_rows
+from pymc_xbart.kernels.records import Forest
 
 ROWS_AT_ONCE = 512  # values of all nodes of a small tree then stay in the second cache
 MAX_BLENDED = 65  # nodes; a larger tree has a branch for each row, but a short way to its leaf
@@ -144,26 +143,6 @@ def _count_rows(tree_start, leaf_of_row, num_rows):
     for tree in range(leaf_of_row.shape[0]):
         for i in range(leaf_of_row.shape[1]):
             num_rows[tree_start[tree] + leaf_of_row[tree, i]] += 1
-
-
-def sums_by_leaf(forest: Forest, leaf_of_row: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Sum of g (n,) over the training rows of each leaf, (nodes,); 0 at a split."""
-    sums = np.zeros(forest.column.size)
-    tally = np.empty(g.size, np.int64)
-    _add_up(forest, np.ascontiguousarray(leaf_of_row), g, num_count_bits(g.size), tally, sums)
-    return sums
-
-
-@kernel
-def _add_up(forest, leaf_of_row, g, bits, tally, sums):
-    """See `sums_by_leaf`; `sums` is 0 at splits, and `tally` (n,) is scratch."""
-    unit = tally_rows(g, bits, tally)
-    for tree in range(leaf_of_row.shape[0]):
-        start = forest.tree_start[tree]
-        leaf = leaf_of_row[tree]
-        for node in range(start, forest.tree_start[tree + 1]):
-            if forest.left[node] == NO_CHILD:
-                sums[node] = sum_of(tally_of_leaf(tally, leaf, node - start), bits, unit)
 
 
 def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.correction import MIN_REGROWN, Correction
-from pymc_xbart.forest.leaves import redraw_leaves
 from pymc_xbart.forest.nonquadratic import LogLikelihood, TreeSampler
 from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.forest.stored import StoredForest
@@ -201,11 +200,6 @@ class Ensemble:
             num_regrown=correction.num_regrown(self.num_trees),
             choice=self._choice(correction, prior),
         )
-        if correction.kind == "tree":
-            g_without_trees = g + h * (state.f - self.mu)
-            forest = redraw_leaves(
-                forest, state.leaf_of_row, g_without_trees, h, prior.leaf_var, rng
-            )
         return self.state_of(forest, state.leaf_of_row), _report(info)
 
     def sweep_nonquadratic(

@@ -53,6 +53,11 @@ class Target(NamedTuple):
         hyperparameters = zip(self.ensembles, *self.hyperparameters(point), strict=True)
         return [ensemble.prior_with(sigma, weights) for ensemble, sigma, weights in hyperparameters]
 
+    def num_sweeps(self, correction: Correction) -> int:
+        """Count the sweeps of a draw."""
+        work = sum(ensemble.num_rows * ensemble.num_trees for ensemble in self.ensembles)
+        return correction.num_sweeps(work, is_quadratic=self.likelihood.is_quadratic)
+
     def start(
         self, wanted: NDArray[Any], priors: list[Prior], rng: np.random.Generator
     ) -> list[EnsembleState]:

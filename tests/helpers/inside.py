@@ -22,7 +22,9 @@ from pymc_xbart.kernels import draw as _draw
 from pymc_xbart.kernels import evidence as _evidence
 from pymc_xbart.kernels import grow as _grow
 from pymc_xbart.kernels import histogram as _histogram
+from pymc_xbart.kernels import leaves as _leaves
 from pymc_xbart.kernels import noise as _noise
+from pymc_xbart.kernels import overlap as _overlap
 from pymc_xbart.kernels import partition as _partition
 from pymc_xbart.kernels import score as _score
 from pymc_xbart.kernels import tally as _tally
@@ -92,6 +94,42 @@ def tabulate_evidence(leaf_var, h, half_log, gain):
 @kernel
 def bucket_shift(lo, hi, size):
     return _histogram.bucket_shift(lo, hi, size)
+
+
+@kernel
+def num_shared(one, other, node):
+    rows = np.empty((2, (one.size >> _overlap.LOG_WORD) + 1), np.uint64)
+    _overlap.mark_rows(one, node, rows[0])
+    _overlap.mark_rows(other, node, rows[1])
+    return _overlap.num_shared(rows[0], rows[1])
+
+
+@kernel
+def factorise(a):
+    return _leaves.factorise(a)
+
+
+@kernel
+def solve_transposed(r, x):
+    _leaves.solve_transposed(r, x)
+
+
+@kernel
+def solve(r, x):
+    _leaves.solve(r, x)
+
+
+@kernel
+def _redraw_leaves(old, new, index, leaf_of_row, g, table, work, max_leaves, rng):
+    block = _leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
+    _leaves.redraw_leaves(old, new, index, leaf_of_row, g, table, work, block, rng)
+    return block.tree
+
+
+@kernel
+def _draw_block(forest, num_trees, max_leaves, rng):
+    block = _leaves.make_block(num_trees, 1, max_leaves)
+    return _leaves.draw_block(forest, forest, num_trees, block, rng)
 
 
 @kernel
@@ -247,6 +285,24 @@ def open_node(case, row_numbers, depth=0):
     rows.tally[:size] = case.work.tally[row_numbers]
     rows.h[:size] = case.h[row_numbers]
     return Node(0, size, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
+
+
+def redraw_leaves_of(case, old, new, index, leaf_of_row, max_leaves, seed):
+    """Redraw leaf values in the middle of a sweep. Returns g and the trees that were redrawn."""
+    g = case.g.copy()
+    tree = _redraw_leaves(
+        *(old, new, index, leaf_of_row, g, table_of(case), case.work, max_leaves),
+        np.random.default_rng(seed),
+    )
+    num_trees = _draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
+    return g, tree[:num_trees]
+
+
+def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
+    """Redraw leaf values of a forest: the new one, g and the trees that were redrawn."""
+    new = forest._replace(value=forest.value.copy())
+    index = np.int64(leaf_of_row.shape[0] - 1)
+    return new, *redraw_leaves_of(case, new, new, index, leaf_of_row, max_leaves, seed)
 
 
 def rows_of(case, node):

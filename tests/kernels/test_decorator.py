@@ -31,15 +31,15 @@ print(type(cache).__name__)
 """
 
 
-COUNT_SHARED_ROWS = """
+EVALUATE_TREES = """
 import numpy as np
 from pymc_xbart import kernels
-from pymc_xbart.kernels import overlap
 
-leaf = np.zeros((2, 20), np.int32)
-_, shared = kernels.shared_rows(kernels.stump_forest(2), leaf)
-assert (shared == 20).all()
-hits = getattr(overlap._fill, "stats", None)
+f = np.ones(20)
+forest = kernels.stump_forest(2)._replace(value=np.array([1.0, 2.0]))
+kernels.route_values(forest, np.zeros(2), np.zeros((1, 20)), f)
+assert (f == 3).all()
+hits = getattr(kernels.route_values, "stats", None)
 print(sum(hits.cache_hits.values()) if hits else "plain")
 """
 
@@ -86,7 +86,7 @@ def test_kernels_are_cached_where_they_can_be(installed, tmp_path):
 def test_kernels_from_disk_have_their_inner_kernels_with_them(installed, tmp_path):
     folder, _ = installed
     for hits in ("0", "1"):
-        result = run(folder, COUNT_SHARED_ROWS, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+        result = run(folder, EVALUATE_TREES, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
         assert result.returncode == 0, result.stderr
         assert result.stdout.strip() in {hits, "plain"}
 

@@ -53,11 +53,47 @@ def test_trees_are_accepted_as_rarely_as_this_rests_on(model, tune, mtry):
 
 def test_acceptance_is_that_of_the_trees_grown_from_the_root(model):
     # Five of 200 trees.
-    xbart = {"regrow": 0.005}
+    xbart = {"regrow": 0.005, "sweeps_per_draw": 1}
     stats = sample_plainly(model, tune=0, draws=40, xbart=xbart)["sample_stats"]
     fifths = stats["f_acceptance"].values.ravel() * 5
     np.testing.assert_allclose(fifths, fifths.round(), atol=1e-12)
     assert 0 < fifths.mean() < 5
+
+
+@pytest.mark.parametrize("likelihood", [pm.Normal, pm.Laplace])
+def test_a_draw_of_three_sweeps_is_every_third_of_one(likelihood):
+    with pm.Model() as alone:
+        f = XBARTForest("f", X, y=Y, num_trees=5)
+        likelihood("y", f, 0.1, observed=Y)
+
+    def draws(number, sweeps_per_draw):
+        xbart = {"sweeps_per_draw": sweeps_per_draw}
+        return sample_plainly(alone, tune=0, draws=number, xbart=xbart)
+
+    one, three = draws(12, 1), draws(4, 3)
+    thirds = one.posterior["f"].values[:, 2::3]
+    np.testing.assert_allclose(three.posterior["f"].values, thirds, rtol=1e-9, atol=1e-9)
+    acceptance = one.sample_stats["f_acceptance"].values.reshape(-1, 4, 3).mean(-1)
+    np.testing.assert_allclose(three.sample_stats["f_acceptance"].values, acceptance)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "num_trees", "expected"),
+    [(pm.Normal, 50, 4), (pm.Normal, 800, 2), (pm.Normal, 2_000, 1), (pm.Laplace, 50, 1)],
+)
+def test_a_draw_takes_as_many_sweeps_as_the_rest_of_it_lasts(likelihood, num_trees, expected):
+    with pm.Model():
+        f = XBARTForest("f", X, y=Y, num_trees=num_trees)
+        likelihood("y", f, 0.1, observed=Y)
+        step = XBARTStep([f])
+    (target,) = step._targets
+    assert target.num_sweeps(step.correction) == expected
+    assert target.num_sweeps(step.correction._replace(kind="none")) == 1
+
+
+def test_the_number_of_sweeps_is_checked_before_sampling(model):
+    with pytest.raises(ValueError, match="sweeps_per_draw is 0, but must be at least 1"):
+        sample_plainly(model, xbart={"sweeps_per_draw": 0})
 
 
 def test_a_share_of_trees_to_regrow_is_checked_before_sampling(model):
@@ -98,7 +134,7 @@ def last_warning(monkeypatch, rates):
     with pm.Model() as model:
         f, k = (XBARTForest(name, X, sigma=1.0, num_trees=3) for name in "fk")
         pm.Normal("y", f + k, 0.1, observed=Y)
-        step = XBARTStep(compile_kwargs={"mode": PLAIN})
+        step = XBARTStep(sweeps_per_draw=1, compile_kwargs={"mode": PLAIN})
     reports = iter(np.ravel(rates))
     original = Ensemble.sweep
 
