@@ -12,7 +12,6 @@ that PyMC gives it.
 
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -291,10 +290,9 @@ class XBARTStep(BlockedStep):
             reports = [describe(state) for state in states]
         else:
             reports = []
-            for _, k in product(range(target.num_sweeps(correction)), range(len(states))):
-                f = rows.reshape(value.shape)
-                states[k], report = self._sweep(
-                    target, k, f, point, states[k], priors[k], correction
+            for k, prior in enumerate(priors):
+                states[k], report = target.sweep(
+                    k, states[k], rows, point, prior, self.rng, correction
                 )
                 rows[k] = states[k].f
                 reports.append(report)
@@ -302,25 +300,6 @@ class XBARTStep(BlockedStep):
         target.publish(states)
         mean = SweepReport(*map(float, np.mean(reports, axis=0)))
         return rows.reshape(value.shape).astype(value.dtype), mean
-
-    def _sweep(
-        self,
-        target: Target,
-        row: int,
-        f: NDArray[Any],
-        point: dict[str, NDArray[Any]],
-        state: EnsembleState,
-        prior: Prior,
-        correction: Correction,
-    ) -> tuple[EnsembleState, SweepReport]:
-        """Sweep once over the trees behind one row of f."""
-        ensemble = target.ensembles[row]
-        how = prior, self.rng, correction
-        if target.likelihood.is_quadratic:
-            g, h = target.likelihood.gradient_curvature(f, point, row=row)
-            return ensemble.sweep(state, g, h, *how)
-        likelihood = target.likelihood.at(f, point, row=row)
-        return ensemble.sweep_nonquadratic(state, likelihood, *how)
 
     def _trees(self, target: Target) -> Text:
         """Trees as they are stored. Those of tuning draws, which nobody reads, are not."""

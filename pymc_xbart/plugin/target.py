@@ -21,7 +21,7 @@ from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, writ
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.forest.views import encode_views, share_weights
 from pymc_xbart.kernels import STEEPEST, Prior
-from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
+from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState, SweepReport
 from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import Likelihood
@@ -57,6 +57,37 @@ class Target(NamedTuple):
         """Count the sweeps of a draw."""
         work = sum(ensemble.num_rows * ensemble.num_trees for ensemble in self.ensembles)
         return correction.num_sweeps(work, is_quadratic=self.likelihood.is_quadratic)
+
+    def sweep(
+        self,
+        row: int,
+        state: EnsembleState,
+        rows: NDArray[np.float64],
+        point: Point,
+        prior: Prior,
+        rng: np.random.Generator,
+        correction: Correction,
+    ) -> tuple[EnsembleState, SweepReport]:
+        """Sweep over the trees behind one row of the forest's value as often as a draw does.
+
+        `rows` (number of ensembles, n) is the value at which all this begins. Reported is the last
+        sweep, but for acceptance, which is a mean over sweeps.
+        """
+        rows = rows.copy()
+        ensemble, likelihood = self.ensembles[row], self.likelihood
+        how = prior, rng, correction
+        acceptance = []
+        for _ in range(self.num_sweeps(correction)):
+            f = rows.reshape(*self.batch, -1)
+            if likelihood.is_quadratic:
+                g, h = likelihood.gradient_curvature(f, point, row=row)
+                state, report = ensemble.sweep(state, g, h, *how)
+            else:
+                conditional = likelihood.at(f, point, row=row)
+                state, report = ensemble.sweep_nonquadratic(state, conditional, *how)
+            rows[row] = state.f
+            acceptance.append(report.acceptance)
+        return state, report._replace(acceptance=float(np.mean(acceptance)))
 
     def start(
         self, wanted: NDArray[Any], priors: list[Prior], rng: np.random.Generator

@@ -270,7 +270,7 @@ class WidthForgotten(TreeSampler):
 
 BROKEN = {
     "evidence": (EvidenceForgotten, "student", "regrown"),
-    "evidence, redrawn": (EvidenceForgotten, "poisson", "redrawn"),
+    "evidence, redrawn": (EvidenceForgotten, "binomial", "redrawn"),
     "proposal": (ProposalForgotten, "poisson", "regrown"),
     "width": (WidthForgotten, "poisson", "redrawn"),
     "evidence of a sweep": (EvidenceForgotten, "poisson", "sweep"),

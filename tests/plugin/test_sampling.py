@@ -216,7 +216,8 @@ def test_chains_start_from_trees_that_follow_initial_values(model, monkeypatch, 
             f = XBARTForest("f", X, y=Y, num_trees=8, initval=start)
             pm.Normal("y", f, 0.2, observed=Y)
     given = {"dict": {"f": start}, "list": [{"f": start}], "argument": None}[initvals]
-    sample_plainly(model, initvals=given, tune=0, draws=1)
+    once = {"sweeps_per_draw": 1}
+    sample_plainly(model, initvals=given, tune=0, draws=1, xbart=once)
     assert len(seen) == 1
     assert correlation(seen[0], start) > 0.7
     assert abs(seen[0].mean() - start.mean()) < 2.0

@@ -200,7 +200,7 @@ def test_initial_trees_follow_initial_values(model, monkeypatch):
         return np.zeros(N), np.zeros(N)
 
     monkeypatch.setattr(Likelihood, "gradient_curvature", spy)
-    step = make_step(model)
+    step = make_step(model, sweeps_per_draw=1)
     point = model.initial_point()
     for jump in (Y, 20.0 - Y):  # at the start of a chain, and when something else has moved f
         step.step(point | {"f": jump})
