@@ -15,7 +15,7 @@ MIN_REGROWN = 5  # few trees hold each other in place, and take no time
 LEAST_MTRY, MTRY_SHARE, MOST_MTRY = 5, 1 / 3, 30
 # What PyMC does for a draw beside the forest, NUTS for some scalars included, takes about as long
 # as a sweep over so many rows times trees.
-REST_OF_DRAW = 100_000
+REST_OF_DRAW = 25_000
 MOST_SWEEPS = 4  # in a draw, unless asked for
 LOW_ACCEPTANCE = 0.02  # below it a chain hardly moves
 BURN_IN = 15  # sweeps, He, Yalov & Hahn (2019, "The Estimator")

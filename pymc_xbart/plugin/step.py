@@ -83,7 +83,7 @@ class XBARTStep(BlockedStep):
     sweeps_per_draw : int, optional
         How often a draw goes over all trees of each forest. By default once, or, with "tree" and a
         log-likelihood that is quadratic in f, up to four times where the trees are done sooner than
-        the rest of a draw: 100 000 / (rows times trees), rounded.
+        the rest of a draw: 25 000 / (rows times trees), rounded.
     store_trees : bool, default True
         Whether the trees of each kept draw go into `sample_stats`, as ``<name>_trees``: about 9
         bytes a node, compressed. `predict` and `sample_posterior_predictive` read them.
