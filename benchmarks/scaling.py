@@ -3,9 +3,10 @@
     uv run benchmarks/scaling.py                              all of it
     uv run benchmarks/scaling.py --axes rows --most 100000    one axis, up to a size
 
-An exact sweep and an uncorrected one, each as `XBARTStep` makes it, but without PyMC: f(x) is Friedman's function of the first 5 of p uniform columns, noise 1, and
-its variance is known. One thing varies at a time (`AXES`); what does not is n = 10 000, p = 10, 50
-trees, and as many columns considered as is usual.
+An exact sweep and an uncorrected one, each as `XBARTStep` makes it, but without PyMC: f(x) is
+Friedman's function of the first 5 of p uniform columns, noise 1, and its variance is known. One
+thing varies at a time (`AXES`); what does not is n = 10 000, p = 10, 50 trees, and as many columns
+considered as is usual.
 
 Each chain first makes `ARRIVE` uncorrected sweeps. Then all chains of an axis take turns, sweep by
 sweep; seconds are medians, of one thread, with the first and third quartile beside them. RMSE is

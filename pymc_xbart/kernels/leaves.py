@@ -24,10 +24,10 @@ from pymc_xbart.kernels.records import NO_CHILD
 from pymc_xbart.kernels.tally import tally_of_leaf
 
 # Of a joint draw. Counting the rows that leaves share takes time in proportion to the square, and
-# factorising to the cube of their number: 200 leaves take a tenth of the time of updating the
-# `TREES_PER_REDRAW` trees that go before.
+# factorising to the cube of their number: 200 leaves take a tenth of the time of updating
+# `TREES_PER_DRAW` trees.
 MAX_LEAVES = 200
-TREES_PER_REDRAW = 100
+TREES_PER_DRAW = 100
 ROUNDING = 1e-10  # of the largest diagonal entry; what is left of a smaller one is not known
 
 
@@ -36,6 +36,7 @@ class Block(NamedTuple):
 
     tree: np.ndarray  # (num_trees,) int64, all trees in random order, those of the block first
     node: np.ndarray  # (max_leaves,) int64, leaves of the block, tree after tree
+    value: np.ndarray  # (max_leaves,) float64
     stop: np.ndarray  # (num_trees,) int64, where in `node` the leaves of each tree end
     rows: np.ndarray  # (max_leaves, words) uint64, of each leaf, as a set
     precision: np.ndarray  # (max_leaves, max_leaves) float64, upper triangle
@@ -49,6 +50,7 @@ def make_block(num_trees, num_rows, max_leaves):
     return Block(
         np.arange(num_trees),
         np.empty(max_leaves, np.int64),
+        np.empty(max_leaves),
         np.empty(num_trees, np.int64),
         np.empty((max_leaves, (num_rows >> LOG_WORD) + 1), WORD_DTYPE),
         np.empty((max_leaves, max_leaves)),
@@ -58,18 +60,18 @@ def make_block(num_trees, num_rows, max_leaves):
 
 
 @inner_kernel
-def redraw_leaves(old, new, index, leaf_of_row, g, table, work, block, rng):
+def redraw_leaves(forest, leaf_of_row, g, table, tally, rows, block, rng):
     """Draw the leaf values of some trees from their joint law given all else.
 
-    Trees up to number `index` are those of `new`, the others those of `old`; values and g are
-    overwritten. All rows must have the same curvature.
+    The values in `forest` and g are overwritten; `tally` (n,) and `rows` are scratch. All rows must
+    have the same curvature.
     """
-    num_trees = draw_block(old, new, index, block, rng)
+    num_trees = draw_block(forest, block, rng)
     if num_trees < 2:  # a single tree has been drawn given the others
         return
     num_leaves = block.stop[num_trees - 1]
-    take_up(g, work.tally, work.rows)
-    add_up_leaves(old, new, index, leaf_of_row, num_trees, table, work, block)
+    take_up(g, tally, rows)
+    add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block)
     add_up_shared(num_trees, table, block)
     precision = block.precision[:num_leaves, :num_leaves]
     change = block.change[:num_leaves]
@@ -79,11 +81,11 @@ def redraw_leaves(old, new, index, leaf_of_row, g, table, work, block, rng):
     for k in range(num_leaves):
         change[k] += rng.standard_normal()
     solve(precision, change)
-    apply_change(old, new, index, leaf_of_row, g, num_trees, table, block)
+    apply_change(forest, leaf_of_row, g, num_trees, table.h, block)
 
 
 @inner_kernel
-def draw_block(old, new, index, block, rng):
+def draw_block(forest, block, rng):
     """Draw trees until the block is full, and list their leaves. Returns how many there are.
 
     This looks at the trees' sizes only, which another draw of leaf values leaves as they are.
@@ -94,7 +96,6 @@ def draw_block(old, new, index, block, rng):
     for k in range(tree.size):
         other = k + np.int64(rng.random() * (tree.size - k))
         drawn = tree[other]
-        forest = new if drawn <= index else old
         start = forest.tree_start[drawn]
         num_nodes = forest.tree_start[drawn + 1] - start
         if num_leaves + (num_nodes + 1) // 2 > block.node.size:
@@ -104,6 +105,7 @@ def draw_block(old, new, index, block, rng):
         for node in range(num_nodes):
             if forest.left[start + node] == NO_CHILD:
                 block.node[num_leaves] = node
+                block.value[num_leaves] = forest.value[start + node]
                 num_leaves += 1
         block.stop[k] = num_leaves
         num_chosen += 1
@@ -111,19 +113,16 @@ def draw_block(old, new, index, block, rng):
 
 
 @inner_kernel
-def add_up_leaves(old, new, index, leaf_of_row, num_trees, table, work, block):
+def add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block):
     """Write Z'g - b / v to `block.change`, h Z'Z + 1 / v to the diagonal, and sets of rows."""
     first = np.int64(0)
     for k in range(num_trees):
         tree = block.tree[k]
         leaf = leaf_of_row[tree]
-        forest = new if tree <= index else old
-        start = forest.tree_start[tree]
         for a in range(first, block.stop[k]):
             node = block.node[a]
-            tally = tally_of_leaf(work.tally, leaf, node)
-            sum_g, sum_h = sums_of_node(tally, 0.0, work.rows, table)
-            block.change[a] = sum_g - forest.value[start + node] / table.leaf_var
+            sum_g, sum_h = sums_of_node(tally_of_leaf(tally, leaf, node), 0.0, rows, table)
+            block.change[a] = sum_g - block.value[a] / table.leaf_var
             block.precision[a, a] = sum_h + 1.0 / table.leaf_var
             mark_rows(leaf, node, block.rows[a])
         first = block.stop[k]
@@ -196,17 +195,16 @@ def solve(r, x):
 
 
 @inner_kernel
-def apply_change(old, new, index, leaf_of_row, g, num_trees, table, block):
+def apply_change(forest, leaf_of_row, g, num_trees, h, block):
     """Add the changes to the leaf values, and move g with them."""
     first = np.int64(0)
     for k in range(num_trees):
         tree = block.tree[k]
-        forest = new if tree <= index else old
         start = forest.tree_start[tree]
         for a in range(first, block.stop[k]):
             node = block.node[a]
             forest.value[start + node] += block.change[a]
-            block.change_of_node[node] = table.h * block.change[a]
+            block.change_of_node[node] = h * block.change[a]
         leaf = leaf_of_row[tree]
         for i in range(g.size):
             g[i] -= block.change_of_node[leaf[i]]

@@ -10,7 +10,7 @@ from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
-from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_REDRAW, make_block, redraw_leaves
+from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_DRAW, make_block, redraw_leaves
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
 from pymc_xbart.kernels.redraw import redraw_splits
@@ -109,8 +109,6 @@ def _sweep(
 ):
     """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
-    forest = with_values_of_its_own(forest)
-    block = make_block(num_trees, g.size, MAX_LEAVES)
     table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     new = empty_forest(num_trees, 2 * forest.column.size)
     info = empty_info(num_trees)
@@ -137,8 +135,6 @@ def _sweep(
         put_in(tree, leaf, g, h)
         new = append_tree(new, index, tree, num_nodes)
         describe(tree, num_nodes, is_regrown, is_accepted, index, info)
-        if is_corrected and table.is_uniform and (num_trees - 1 - index) % TREES_PER_REDRAW == 0:
-            redraw_leaves(forest, new, index, leaf_of_row, g, table, work, block, rng)
         if side is not None:  # without it, Numba does not even compile what follows
             if side.draws_weights:
                 count_splits(forest, index, np.int64(-1), side.split_counts)
@@ -147,13 +143,11 @@ def _sweep(
             if side.draws_noise:
                 redraw_noise(g, h, side, rng)
                 table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    if is_corrected and table.is_uniform:
+        block = make_block(num_trees, g.size, MAX_LEAVES)
+        for _ in range(-(-num_trees // TREES_PER_DRAW)):
+            redraw_leaves(new, leaf_of_row, g, table, work.tally, work.rows, block, rng)
     return new, info
-
-
-@returning_kernel
-def with_values_of_its_own(forest):
-    """Same forest, whose leaf values may be overwritten."""
-    return Forest(forest.tree_start, forest.column, forest.cut, forest.left, forest.value.copy())
 
 
 @inner_kernel

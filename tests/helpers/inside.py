@@ -120,16 +120,16 @@ def solve(r, x):
 
 
 @kernel
-def _redraw_leaves(old, new, index, leaf_of_row, g, table, work, max_leaves, rng):
+def _redraw_leaves(forest, leaf_of_row, g, table, work, max_leaves, rng):
     block = _leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
-    _leaves.redraw_leaves(old, new, index, leaf_of_row, g, table, work, block, rng)
+    _leaves.redraw_leaves(forest, leaf_of_row, g, table, work.tally, work.rows, block, rng)
     return block.tree
 
 
 @kernel
 def _draw_block(forest, num_trees, max_leaves, rng):
     block = _leaves.make_block(num_trees, 1, max_leaves)
-    return _leaves.draw_block(forest, forest, num_trees, block, rng)
+    return _leaves.draw_block(forest, block, rng)
 
 
 @kernel
@@ -287,22 +287,15 @@ def open_node(case, row_numbers, depth=0):
     return Node(0, size, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
 
 
-def redraw_leaves_of(case, old, new, index, leaf_of_row, max_leaves, seed):
-    """Redraw leaf values in the middle of a sweep. Returns g and the trees that were redrawn."""
-    g = case.g.copy()
-    tree = _redraw_leaves(
-        *(old, new, index, leaf_of_row, g, table_of(case), case.work, max_leaves),
-        np.random.default_rng(seed),
-    )
-    num_trees = _draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
-    return g, tree[:num_trees]
-
-
 def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
     """Redraw leaf values of a forest: the new one, g and the trees that were redrawn."""
     new = forest._replace(value=forest.value.copy())
-    index = np.int64(leaf_of_row.shape[0] - 1)
-    return new, *redraw_leaves_of(case, new, new, index, leaf_of_row, max_leaves, seed)
+    g = case.g.copy()
+    tree = _redraw_leaves(
+        *(new, leaf_of_row, g, table_of(case), case.work, max_leaves), np.random.default_rng(seed)
+    )
+    num_trees = _draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
+    return new, g, tree[:num_trees]
 
 
 def rows_of(case, node):

@@ -90,21 +90,6 @@ def test_mean_and_spread_are_those_of_the_dense_law(rng):
             np.testing.assert_allclose(g, case.g - 0.8 * moved, atol=1e-9)
 
 
-def test_that_trees_are_found_where_they_are(rng):
-    """In the middle of a sweep some have a successor, others not yet."""
-    case = uniform_case(rng)
-    forest, leaf_of_row = drawn(case, rng)
-    whole, _, _ = inside.redraw_leaves(case, forest, leaf_of_row, ALL, 3)
-    for index in range(NUM_TREES):
-        old, new = (forest._replace(value=forest.value.copy()) for _ in range(2))
-        middle = forest.tree_start[index + 1]
-        old.value[:middle] = np.nan
-        new.value[middle:] = np.nan
-        inside.redraw_leaves_of(case, old, new, index, leaf_of_row, ALL, 3)
-        assert np.array_equal(new.value[:middle], whole.value[:middle])
-        assert np.array_equal(old.value[middle:], whole.value[middle:])
-
-
 def test_every_tree_comes_into_a_block(rng):
     case = uniform_case(rng)
     leaf_of_row = np.zeros((8, 40), np.int32)
