@@ -53,6 +53,15 @@ def returning_kernel(function: Callable) -> Callable:
     return _compile_inner(function)
 
 
+def inlined_kernel(function: Callable) -> Callable:
+    """Compile an inner kernel that becomes part of every kernel that calls it.
+
+    For one that is called in few places, but often: handing over records of arrays, dozens of
+    numbers each, can take longer than what is done with them.
+    """
+    return _compile_inner(function, _nrt=False, forceinline=True)
+
+
 def contracting_kernel(function: Callable) -> Callable:
     """Compile an inner kernel in which a product and a sum may be rounded once instead of twice.
 
