@@ -10,8 +10,14 @@ from pymc_xbart.kernels import parts
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
-# for C, since nobody takes the address of a kernel.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+# for C, since nobody takes the address of a kernel. What `inlined_kernel` asks for, Numba would pass
+# on to all that it calls.
+OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": False,
+}
 
 # Type of array positions in loops over rows. With a signed one Numba must ask each time whether it
 # counts from the end, which triples the time of adding a row to its bucket.
