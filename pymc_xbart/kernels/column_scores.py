@@ -236,7 +236,7 @@ def look_at(design, table, rows, node, members):
         mark_members(rows, node.start, node.stop, table.is_uniform, members)
 
 
-@inner_kernel
+@inlined_kernel
 def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
     """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are.
 
