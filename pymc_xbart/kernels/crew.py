@@ -24,6 +24,7 @@ from pymc_xbart.kernels.records import Design, Prior
 
 # Sharing a node takes some microseconds, a column at least as many.
 LEAST_WORK = 1 << 12
+NODES_PER_START = 256  # starting helpers takes as long as sharing that many nodes
 
 # What is known of a node that is shared, and of the table that it is to be scored with.
 JOB_DTYPE = np.dtype(
@@ -47,6 +48,8 @@ JOB_DTYPE = np.dtype(
     ],
     align=True,
 )
+
+NAME = "pymc_xbart helper"  # of the threads
 
 LEFT, DONE, STOP = range(3)  # of `Crew.numbers`
 
@@ -74,10 +77,15 @@ def make_crew(num_threads: int, num_rows: int) -> Crew | None:
 
 
 def with_helpers[Result](
-    design: Design, prior: Prior, work: Any, run: Callable[[Any], Result]
+    num_trees: int, design: Design, prior: Prior, work: Any, run: Callable[[Any], Result]
 ) -> Result:
-    """Return `run(work)`, where helpers are at hand meanwhile if the `Workspace` has a crew."""
+    """Return `run(work)`, which replaces some trees, with helpers at hand if there is a crew.
+
+    `work` is a `Workspace`; `run` gets it with a crew that is at work.
+    """
     if work.crew is None or numba.config.DISABLE_JIT:  # without Numba, threads take turns
+        return run(work)
+    if num_trees * design.codes.size < NODES_PER_START * work.crew.least_work:
         return run(work)
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.
     numbers = make_numbers(3)
@@ -90,7 +98,7 @@ def with_helpers[Result](
         threading.Thread(
             target=_help,
             args=(*arguments, another_scratch(work.scratch), work.crew),
-            name="pymc_xbart",
+            name=NAME,
             daemon=True,
         )
         for _ in range(work.crew.num_helpers)

@@ -10,8 +10,8 @@ from pymc_xbart.kernels import parts
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
-# for C, since nobody takes the address of a kernel. What `inlined_kernel` asks for, Numba would pass
-# on to all that it calls.
+# for C, since nobody takes the address of a kernel. Without a word on inlining, a kernel would take
+# over what `inlined_kernel` asks for one that calls it.
 OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "nogil": True,

@@ -69,7 +69,9 @@ def sweep(
     """
     if choice is None:
         choice = column_choice(design.num_codes.size)
+    num_trees = forest.tree_start.size - 1
     nodes, info = with_helpers(
+        num_trees,
         design,
         prior,
         work,
@@ -83,7 +85,7 @@ def sweep(
             choice,
             side,
             is_corrected,
-            forest.tree_start.size - 1 if num_regrown is None else num_regrown,
+            num_trees if num_regrown is None else num_regrown,
             work,
             rng,
         ),
