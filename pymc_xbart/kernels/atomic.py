@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core.cgutils import ir
+from numba.core.cgutils import ir  # type: ignore[attr-defined]
 from numba.extending import intrinsic, overload
 
 from pymc_xbart.kernels.decorator import inner_kernel

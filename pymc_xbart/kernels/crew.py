@@ -12,8 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
+from numba.core import config
 
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest, store
 from pymc_xbart.kernels.column_scores import Node, another_scratch, score_column
@@ -83,7 +83,7 @@ def with_helpers[Result](
 
     `work` is a `Workspace`; `run` gets it with a crew that is at work.
     """
-    if work.crew is None or numba.config.DISABLE_JIT:  # without Numba, threads take turns
+    if work.crew is None or config.DISABLE_JIT:  # type: ignore[attr-defined]  # threads would take turns
         return run(work)
     if num_trees * design.codes.size < NODES_PER_START * work.crew.least_work:
         return run(work)
