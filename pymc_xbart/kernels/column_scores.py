@@ -81,8 +81,12 @@ def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch
 def another_scratch(scratch: Scratch) -> Scratch:
     """Allocate what a second thread needs of its own to score columns of the same nodes."""
     size = scratch.buckets.tally.size
+    row, running = scratch.members.row, scratch.members.running
     return scratch._replace(
-        buckets=make_buckets(size), sparse=make_sparse(size), cuts=make_cuts(size)
+        buckets=make_buckets(size),
+        sparse=make_sparse(size),
+        members=scratch.members._replace(row=row.copy(), running=running.copy()),
+        cuts=make_cuts(size),
     )
 
 

@@ -19,10 +19,9 @@ from pymc_xbart.kernels.atomic import add, load, make_numbers, rest, store
 from pymc_xbart.kernels.column_scores import Node, another_scratch, score_column
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import EvidenceTable
-from pymc_xbart.kernels.ordered import MAX_ORDERED
 from pymc_xbart.kernels.records import Design, Prior
 
-# Sharing a node takes some microseconds, a column at least as many.
+# Rows times columns of a node: with fewer, sharing takes as long as it saves.
 LEAST_WORK = 1 << 12
 NODES_PER_START = 256  # starting helpers takes as long as sharing that many nodes
 
@@ -66,14 +65,11 @@ class Crew(NamedTuple):
     num_helpers: int
 
 
-def make_crew(num_threads: int, num_rows: int) -> Crew | None:
-    """Crew of a sweep with a number of threads, itself included; None if it works alone.
-
-    Small data sets are not shared: each of their nodes takes less time than it takes to share it.
-    """
-    if num_threads == 1 or num_rows <= MAX_ORDERED:
+def make_crew(num_threads: int, least_work: int) -> Crew | None:
+    """Crew of a sweep with a number of threads, itself included; None if it works alone."""
+    if num_threads == 1:
         return None
-    return Crew(make_numbers(3), np.zeros(1, JOB_DTYPE), LEAST_WORK, num_threads - 1)
+    return Crew(make_numbers(3), np.zeros(1, JOB_DTYPE), least_work, num_threads - 1)
 
 
 def with_helpers[Result](
@@ -85,6 +81,7 @@ def with_helpers[Result](
     """
     if work.crew is None or config.DISABLE_JIT:  # type: ignore[attr-defined]  # threads would take turns
         return run(work)
+    # With no helper at hand, a sweep takes all columns itself.
     if num_trees * design.codes.size < NODES_PER_START * work.crew.least_work:
         return run(work)
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.

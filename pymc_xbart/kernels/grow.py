@@ -23,7 +23,7 @@ import numpy as np
 
 from pymc_xbart.kernels.column_scores import Scores, Scratch, make_scores, make_scratch
 from pymc_xbart.kernels.columns import is_shared
-from pymc_xbart.kernels.crew import Crew, make_crew
+from pymc_xbart.kernels.crew import LEAST_WORK, Crew, make_crew
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
@@ -60,12 +60,16 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(
-    num_rows: int, num_columns: int, num_cutpoints: int, num_threads: int = 1
+    num_rows: int,
+    num_columns: int,
+    num_cutpoints: int,
+    num_threads: int = 1,
+    least_work: int = LEAST_WORK,
 ) -> Workspace:
     """Allocate the scratch that a sweep needs; keep it between sweeps.
 
-    Of a number of threads, which give the same results, all but one score nodes and do nothing
-    else.
+    Threads beyond the first help to score nodes of at least so much work, see `crew`. Results do
+    not depend on either.
     """
 
     def node_rows() -> NodeRows:
@@ -91,7 +95,7 @@ def make_workspace(
         np.empty(1, np.int32),
         np.empty(num_rows + 1),
         np.empty(num_rows + 1),
-        make_crew(num_threads, num_rows),
+        make_crew(num_threads, least_work),
     )
 
 

@@ -25,11 +25,12 @@ from pymc_xbart.kernels.records import COLUMNS, CUTS
 from tests.helpers import inside
 
 NUM_TREES = 3
-NUM_ROWS = MAX_ORDERED + 76  # the fewest that threads share are slow enough without Numba
+NUM_ROWS = 300
+MANY_ROWS = MAX_ORDERED + 76  # so many that rows are added up in buckets
 THREADS = (2,) if numba.config.DISABLE_JIT else (2, 3)
 CURVATURES = {
-    "equal": lambda _: np.full(NUM_ROWS, 4.0),
-    "unequal": lambda rng: rng.gamma(1.0, 4.0, NUM_ROWS),
+    "equal": lambda _, n: np.full(n, 4.0),
+    "unequal": lambda rng, n: rng.gamma(1.0, 4.0, n),
 }
 
 needs_jit = pytest.mark.skipif(
@@ -37,24 +38,21 @@ needs_jit = pytest.mark.skipif(
 )
 
 
-def make_case(rng, h=None, **prior_fields):
+def make_case(rng, num_rows=NUM_ROWS, curvature="equal", **prior_fields):
     """Columns without ties, with ties, with two values, with one, and once more without ties."""
-    X = rng.standard_normal((NUM_ROWS, 6))
+    X = rng.standard_normal((num_rows, 6))
     X[:, 1] = np.round(2.0 * X[:, 1])
     X[:, 2] = X[:, 2] > 0.0
     X[:, 3] = 1.0
-    h = np.full(NUM_ROWS, 4.0) if h is None else h
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(NUM_ROWS)
+    h = CURVATURES[curvature](rng, num_rows)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(num_rows)
     return inside.make_case(X, h * y, h, **({"leaf_var": 0.1} | prior_fields))
 
 
 def workspace(case, num_threads):
     """Scratch with which every node is shared, however small."""
-    work = make_workspace(case.num_rows, case.num_columns, case.prior.num_cutpoints, num_threads)
-    if num_threads == 1:
-        assert work.crew is None
-        return work
-    return work._replace(crew=work.crew._replace(least_work=0))
+    size = case.num_rows, case.num_columns, case.prior.num_cutpoints
+    return make_workspace(*size, num_threads, least_work=0)
 
 
 def draw(case, work, *, num_sweeps=2, choice=None, is_corrected=False, side=False):
@@ -98,11 +96,12 @@ HOW = {
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(("cut_prior", "min_samples_leaf"), [(COLUMNS, 1), (COLUMNS, 5), (CUTS, 5)])
 @pytest.mark.parametrize("curvature", CURVATURES)
-def test_threads_change_nothing(rng, how, cut_prior, min_samples_leaf, curvature):
-    if "mtry" in how and cut_prior == CUTS:
+@pytest.mark.parametrize("num_rows", [NUM_ROWS, MANY_ROWS])
+def test_threads_change_nothing(rng, how, cut_prior, min_samples_leaf, curvature, num_rows):
+    if how == "corrected, mtry" and cut_prior == CUTS:
         pytest.skip("a correction needs COLUMNS there")
-    h = CURVATURES[curvature](rng)
-    case = make_case(rng, h, cut_prior=cut_prior, min_samples_leaf=min_samples_leaf)
+    fields = {"cut_prior": cut_prior, "min_samples_leaf": min_samples_leaf}
+    case = make_case(rng, num_rows, curvature, **fields)
     alone = draw(case, workspace(case, 1), **HOW[how])
     assert (alone[1] >= 0).any()  # some tree has split
     for num_threads in THREADS:
@@ -126,7 +125,7 @@ def draw_as_one(case, work):
 
 @pytest.mark.parametrize("curvature", CURVATURES)
 def test_nor_where_somebody_else_accepts(rng, curvature):
-    case = make_case(rng, CURVATURES[curvature](rng))
+    case = make_case(rng, MANY_ROWS, curvature)
     alone = draw_as_one(case, workspace(case, 1))
     for num_threads in THREADS:
         assert is_same(draw_as_one(case, workspace(case, num_threads)), alone)
@@ -146,10 +145,11 @@ def test_that_check_sees_a_helper_go_wrong(rng, monkeypatch):
     assert any(not is_same(draw(case, workspace(case, 2)), alone) for _ in range(1000))
 
 
-def test_small_data_sets_and_nodes_are_not_shared(rng, monkeypatch):
-    assert crew.make_crew(2, MAX_ORDERED) is None
+def test_for_one_thread_there_is_no_crew_and_for_little_work_no_helper(rng, monkeypatch):
     case = make_case(rng)
-    work = make_workspace(case.num_rows, case.num_columns, 100, 2)
+    size = case.num_rows, case.num_columns, case.prior.num_cutpoints
+    assert make_workspace(*size).crew is None
+    work = make_workspace(*size, 2)
     monkeypatch.setattr(crew, "_help", None)
     draw(case, work)  # no helper has been started
 
