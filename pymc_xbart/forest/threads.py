@@ -15,20 +15,19 @@ def check_num_threads(num_threads: Any) -> int:
     UserWarning
         If this process may use fewer cores.
     """
-    num_threads = whole_number(num_threads, "num_threads")
-    if num_threads > num_cores():
+    number = whole_number(num_threads, "num_threads")
+    if number > num_cores():
         msg = (
-            f"num_threads is {num_threads}, but this process may use {num_cores()} of the "
+            f"num_threads is {number}, but this process may use {num_cores()} of the "
             "machine's cores. Threads beyond that number wait for each other: the results are the "
             "same, but come later."
         )
         warnings.warn(msg, UserWarning, stacklevel=4)  # at whoever calls fit, or makes a step
-    return num_threads
+    return number
 
 
 def num_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        cores: set[int] = os.sched_getaffinity(0)
-        return len(cores)
+        return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
