@@ -79,9 +79,9 @@ def with_helpers[Result](
 
     `work` is a `Workspace`; `run` gets it with a crew that is at work.
     """
-    if work.crew is None or config.DISABLE_JIT:  # type: ignore[attr-defined]  # threads would take turns
+    # With no helper at hand, a sweep takes all columns itself. (Threads without Numba take turns.)
+    if work.crew is None or config.DISABLE_JIT:  # type: ignore[attr-defined]
         return run(work)
-    # With no helper at hand, a sweep takes all columns itself.
     if num_trees * design.codes.size < NODES_PER_START * work.crew.least_work:
         return run(work)
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.

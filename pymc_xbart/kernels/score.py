@@ -140,13 +140,13 @@ def score_columns(
                 scores,
             )
     else:
-        is_shared = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
-        if is_shared:
+        is_posted = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
+        if is_posted:
             post(crew, node, table, num_considered, is_on_record, scores.is_of_root, num_looked_at)
         k = num_looked_at
         num_done = 0
         while True:
-            k = take(crew) if is_shared else k - 1
+            k = take(crew) if is_posted else k - 1
             if k < 0:
                 break
             knows_even = score_column(
@@ -163,7 +163,7 @@ def score_columns(
                 scores,
             )
             num_done += 1
-        if is_shared:
+        if is_posted:
             finish(crew, num_done, num_looked_at)
 
 
