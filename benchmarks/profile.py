@@ -221,9 +221,9 @@ def table_of_work(results: list[Result]) -> str:
     quantities = {
         "nodes scored": lambda r: of(r, "score.score_node", "calls"),
         "rows in them": lambda r: of(r, "score.score_node", "amount"),
-        "evidences": lambda r: of(r, "score.score_cuts", "amount"),
+        "evidences": lambda r: of(r, "column_scores.score_cuts", "amount"),
         "evidences a node": lambda r: (
-            of(r, "score.score_cuts", "amount") / max(1, of(r, "score.score_node", "calls"))
+            of(r, "column_scores.score_cuts", "amount") / max(1, of(r, "score.score_node", "calls"))
         ),
         "rows partitioned": lambda r: of(r, "partition.partition_rows", "amount"),
     }
@@ -254,7 +254,7 @@ def table_of_bounds(
         must_read = bytes_of_sweep(correction, result)
         seconds = must_read / speeds[result["rows"]]
         spent = result["kept_parts"][SWEEP] / draws
-        evidences = counted["kernels"]["score.score_cuts"]["amount"] / draws
+        evidences = counted["kernels"]["column_scores.score_cuts"]["amount"] / draws
         tasks = by_task(counted)
         columns.append(
             [

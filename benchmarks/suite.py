@@ -111,6 +111,12 @@ BENCHMARKS = {
         "scaling.py --most 1000 --sweeps 3 --axes rows trees",
         "scaling",
     ),
+    "threads": Benchmark(
+        "Threads inside a chain",
+        "threads.py",
+        "threads.py --rows 3000 --trees 5 --turns 2",
+        "threads",
+    ),
     "startup": Benchmark(
         "From nothing to the first fit", "startup.py", "startup.py --reps 1", "startup"
     ),

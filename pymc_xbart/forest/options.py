@@ -10,6 +10,7 @@ from pymc_xbart.forest.prior import (
     positive_number,
     whole_number,
 )
+from pymc_xbart.forest.threads import check_num_threads
 
 
 class Options(NamedTuple):
@@ -22,6 +23,7 @@ class Options(NamedTuple):
     leaf_var: float | None
     noise_shape: float
     noise_rate: float | None
+    num_threads: int
 
 
 def check_options(
@@ -54,6 +56,7 @@ def check_options(
         _positive_or_none(params["leaf_var"], "leaf_var"),
         positive_number(params["noise_shape"], "noise_shape"),
         _positive_or_none(params["noise_rate"], "noise_rate"),
+        check_num_threads(params["num_threads"]),
     )
 
 

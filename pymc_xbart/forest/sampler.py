@@ -71,6 +71,7 @@ class Task(NamedTuple):
     correction: Correction
     noise_shape: float  # noise_var is a priori inverse gamma (noise_shape / 2, noise_rate / 2)
     noise_rate: float
+    num_threads: int
 
 
 def make_task(
@@ -94,6 +95,7 @@ def make_task(
         options.correction,
         options.noise_shape,
         scale.noise_rate,
+        options.num_threads,
     )
 
 
@@ -202,7 +204,7 @@ def draw_sweeps(
     info : SweepInfo
     """
     num_views, num_rows = task.design.codes.shape
-    work = make_workspace(num_rows, num_views, task.prior.num_cutpoints)
+    work = make_workspace(num_rows, num_views, task.prior.num_cutpoints, task.num_threads)
     leaf_of_row = np.empty((task.num_trees, num_rows), np.int32)
     route_codes(state.forest, task.design.codes, leaf_of_row)
     for number in sweep_numbers:

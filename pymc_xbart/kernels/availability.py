@@ -6,13 +6,7 @@ so that the density of a forest given split weights needs to know which these ar
 
 import numpy as np
 
-from pymc_xbart.kernels.cuts import is_varied
-from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace, take_up
-from pymc_xbart.kernels.partition import gather_rows
-from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
-from pymc_xbart.kernels.score import (
+from pymc_xbart.kernels.column_scores import (
     NO,
     NOWHERE,
     find_cuts,
@@ -20,6 +14,12 @@ from pymc_xbart.kernels.score import (
     start_code_range,
     without_places,
 )
+from pymc_xbart.kernels.cuts import is_varied
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.grow import Workspace, take_up
+from pymc_xbart.kernels.partition import gather_rows
+from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
 
 

@@ -10,8 +10,14 @@ from pymc_xbart.kernels import parts
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
-# for C, since nobody takes the address of a kernel.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+# for C, since nobody takes the address of a kernel. Without a word on inlining, a kernel would take
+# over what `inlined_kernel` asks for one that calls it.
+OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": False,
+}
 
 # Type of array positions in loops over rows. With a signed one Numba must ask each time whether it
 # counts from the end, which triples the time of adding a row to its bucket.
@@ -51,6 +57,15 @@ def inner_kernel(function: Callable) -> Callable:
 def returning_kernel(function: Callable) -> Callable:
     """Compile an inner kernel that allocates arrays, or returns some."""
     return _compile_inner(function)
+
+
+def inlined_kernel(function: Callable) -> Callable:
+    """Compile an inner kernel that becomes part of every kernel that calls it.
+
+    For one that is called in few places, but often: handing over records of arrays, dozens of
+    numbers each, can take longer than what is done with them.
+    """
+    return _compile_inner(function, _nrt=False, forceinline=True)
 
 
 def contracting_kernel(function: Callable) -> Callable:

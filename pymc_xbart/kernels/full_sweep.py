@@ -15,11 +15,12 @@ scan "reversible"  the order is drawn, forward or backward, and the way back tak
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pymc_xbart.kernels.columns import column_choice, draw_subset
+from pymc_xbart.kernels.crew import with_helpers
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
@@ -228,8 +229,21 @@ def _backward(forest: Forest) -> Forest:
     return join_trees(split_forest(forest)[::-1])
 
 
+def walk(*arguments: Any) -> tuple[WalkDensity, Forest, SweepInfo]:
+    """Call `_walk`, with helpers if the workspace has a crew."""
+    *others, design, prior, choice, work, rng = arguments
+    num_trees = others[0].tree_start.size - 1
+    return with_helpers(
+        num_trees,
+        design,
+        prior,
+        work,
+        lambda work: _walk(*others, design, prior, choice, work, rng),
+    )
+
+
 @kernel
-def walk(
+def _walk(
     origin,
     origin_leaf,
     destination,

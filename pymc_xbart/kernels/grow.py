@@ -21,20 +21,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.column_scores import Scores, Scratch, make_scores, make_scratch
 from pymc_xbart.kernels.columns import is_shared
+from pymc_xbart.kernels.crew import LEAST_WORK, Crew, make_crew
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
 from pymc_xbart.kernels.histogram import NodeRows
 from pymc_xbart.kernels.partition import gather_rows
-from pymc_xbart.kernels.score import (
-    Scores,
-    Scratch,
-    draw_cut,
-    make_scores,
-    make_scratch,
-    score_node,
-)
+from pymc_xbart.kernels.score import draw_cut, score_node
 from pymc_xbart.kernels.tally import num_count_bits, tally_rows
 from pymc_xbart.kernels.tree import (
     add_node,
@@ -61,10 +56,21 @@ class Workspace(NamedTuple):
     site_column: np.ndarray  # (1,) int32
     half_log: np.ndarray  # (n + 1,) float64, see EvidenceTable
     gain: np.ndarray  # (n + 1,) float64
+    crew: Crew | None  # who helps to score nodes
 
 
-def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Workspace:
-    """Allocate the scratch that a sweep needs; keep it between sweeps."""
+def make_workspace(
+    num_rows: int,
+    num_columns: int,
+    num_cutpoints: int,
+    num_threads: int = 1,
+    least_work: int = LEAST_WORK,
+) -> Workspace:
+    """Allocate the scratch that a sweep needs; keep it between sweeps.
+
+    Threads beyond the first help to score nodes of at least so much work, see `crew`. Results do
+    not depend on either.
+    """
 
     def node_rows() -> NodeRows:
         return NodeRows(
@@ -84,11 +90,12 @@ def make_workspace(num_rows: int, num_columns: int, num_cutpoints: int) -> Works
         np.empty(num_rows + 1, np.int32),
         make_scratch(num_rows, num_columns, num_cutpoints),
         make_scores(num_columns),
-        make_scores(num_columns),
+        make_scores(num_columns, is_of_root=True),
         np.empty(num_columns, np.bool_),
         np.empty(1, np.int32),
         np.empty(num_rows + 1),
         np.empty(num_rows + 1),
+        make_crew(num_threads, least_work),
     )
 
 
@@ -153,7 +160,9 @@ def build_tree(
         node = waiting_node(tree, index)
         scores = work.root_scores if index == 0 else work.scores
         if index > 0 or not root_is_scored:
-            score_node(design, prior, table, choice, rows, node, work.scratch, scores, rng)
+            score_node(
+                design, prior, table, choice, rows, node, work.scratch, scores, work.crew, rng
+            )
         log_w += scores.log_total[0]
         if is_given:
             option = option_of(forest.column[start + index], scores)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.column_scores import lone_node
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp
@@ -24,13 +25,7 @@ from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
 from pymc_xbart.kernels.partition import gather_leaves, partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
-from pymc_xbart.kernels.score import (
-    draw_cut,
-    has_cuts,
-    lone_node,
-    score_node,
-    split_probability,
-)
+from pymc_xbart.kernels.score import draw_cut, has_cuts, score_node, split_probability
 from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
 
 SPLITS_PER_TREE = 2  # more of them move f less than they cost, once trees hold each other in place
@@ -74,7 +69,7 @@ def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, r
     if choice.is_per_tree:
         work.site_column[0] = old_column
         draw_subset(work.site_column, choice, rng)
-    score_node(design, prior, table, choice, work.rows, node, work.scratch, scores, rng)
+    score_node(design, prior, table, choice, work.rows, node, work.scratch, scores, work.crew, rng)
     log_stop = np.log1p(-split_probability(prior, node.depth + 1))  # of a child that has cuts
     weigh_splits(tree, num_nodes, site, log_stop, choice, scores)
     option = draw_option(scores, rng)

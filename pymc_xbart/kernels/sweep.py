@@ -7,6 +7,7 @@ through the gradient: when f moves by t under a quadratic log-likelihood, g move
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
+from pymc_xbart.kernels.crew import with_helpers
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
@@ -69,19 +70,26 @@ def sweep(
     """
     if choice is None:
         choice = column_choice(design.num_codes.size)
-    nodes, info = _sweep(
-        forest,
-        leaf_of_row,
-        g.copy(),
-        h.copy(),
+    num_trees = forest.tree_start.size - 1
+    nodes, info = with_helpers(
+        num_trees,
         design,
         prior,
-        choice,
-        side,
-        is_corrected,
-        forest.tree_start.size - 1 if num_regrown is None else num_regrown,
         work,
-        rng,
+        lambda work: _sweep(
+            forest,
+            leaf_of_row,
+            g.copy(),
+            h.copy(),
+            design,
+            prior,
+            choice,
+            side,
+            is_corrected,
+            num_trees if num_regrown is None else num_regrown,
+            work,
+            rng,
+        ),
     )
     return trim(nodes), info
 

@@ -86,22 +86,32 @@ class Ensemble:
     mu : float
         Prior mean of f, added to the sum of the trees.
     num_trees : int
+    num_threads : int, default 1
+        That share the work on large nodes; without effect on results.
     """
 
     def __init__(
-        self, design: Design, views: Views, prior: Prior, mu: float, num_trees: int
+        self,
+        design: Design,
+        views: Views,
+        prior: Prior,
+        mu: float,
+        num_trees: int,
+        num_threads: int = 1,
     ) -> None:
         self.design = design
         self.views = views
         self.prior = prior
         self.mu = mu
         self.num_trees = num_trees
+        self.num_threads = num_threads
         num_views, num_rows = design.codes.shape
-        self._work = make_workspace(num_rows, num_views, prior.num_cutpoints)
+        self._work = make_workspace(num_rows, num_views, prior.num_cutpoints, num_threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the scratch behind when a step travels to another process."""
-        return type(self), (self.design, self.views, self.prior, self.mu, self.num_trees)
+        what = self.design, self.views, self.prior, self.mu, self.num_trees, self.num_threads
+        return type(self), what
 
     @property
     def num_rows(self) -> int:
@@ -247,7 +257,7 @@ def describe(state: EnsembleState) -> SweepReport:
     return SweepReport(float(num_leaves.mean()), float(deepest.mean()), 0.0)
 
 
-def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
+def compile_kernels(correction: Correction, *, is_quadratic: bool, num_threads: int = 1) -> None:
     """Compile what sampling needs, on a forest of few trees over two rows.
 
     Worker processes that are forked later then find it compiled.
@@ -256,6 +266,8 @@ def compile_kernels(correction: Correction, *, is_quadratic: bool) -> None:
     prior = Prior(0.5, 1.0, 1.0, np.ones(1), 1, 1, 1)
     num_trees = MIN_REGROWN + 1  # so that one of them is not regrown
     ensemble = Ensemble(design, views, prior, 0.0, num_trees)
+    # With no work too little to be shared, what helpers run is compiled, too.
+    ensemble._work = make_workspace(2, 1, prior.num_cutpoints, num_threads, least_work=0)
     state = ensemble.stumps()
     rng = np.random.default_rng(0)
     for step in {Correction(), correction._replace(mtry=None)}:  # the first sweeps have none

@@ -34,6 +34,7 @@ from pymc_xbart.forest.correction import (
     num_uncorrected,
 )
 from pymc_xbart.forest.schema import trees_name
+from pymc_xbart.forest.threads import check_num_threads
 from pymc_xbart.kernels import Prior
 from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels, describe
 from pymc_xbart.plugin.start import number_of_chain, read_start, start_chain
@@ -87,6 +88,12 @@ class XBARTStep(BlockedStep):
     store_trees : bool, default True
         Whether the trees of each kept draw go into `sample_stats`, as ``<name>_trees``: about 9
         bytes a node, compressed. `predict` and `sample_posterior_predictive` read them.
+    num_threads : int, default 1
+        Threads of each chain that share the work on large nodes of a tree, >= 1. Draws are the same
+        to the last bit. Chains in processes of their own (``cores``) come first: each takes a core
+        for itself, where threads share a part of the work. So it is for the cores that are left,
+        and for some ten thousand rows or more; a log-probability that is not quadratic starts
+        threads anew for each tree, and takes several times as many to gain by it.
     start : xarray.DataTree, xarray.Dataset or XBARTRegressor, optional
         Trees to start from, instead of from none. Of what `pm.sample` returned, each chain takes
         the last draw of the chain with its number; the rows of X, and the hyperparameters, may be
@@ -120,7 +127,8 @@ class XBARTStep(BlockedStep):
     Warns
     -----
     UserWarning
-        If nothing in the model depends on a forest: its draws are draws from its prior then.
+        If nothing in the model depends on a forest: its draws are draws from its prior then. If
+        there are more threads than cores that this process may use.
 
     Notes
     -----
@@ -157,6 +165,7 @@ class XBARTStep(BlockedStep):
         regrow: float = REGROW,
         sweeps_per_draw: int | None = None,
         store_trees: bool = True,
+        num_threads: int = 1,
         start: Any = None,
         model: Model | None = None,
         initial_point: dict[str, NDArray[Any]] | None = None,
@@ -166,6 +175,7 @@ class XBARTStep(BlockedStep):
     ) -> None:
         self.correction = check_correction(correction, scan, mtry, regrow, sweeps_per_draw)
         self.store_trees = store_trees
+        num_threads = check_num_threads(num_threads)
         model = modelcontext(model)
         rvs = find_forests(vars, model)
         self.vars = [model.rvs_to_values[rv] for rv in rvs]
@@ -180,7 +190,9 @@ class XBARTStep(BlockedStep):
         self.fresh: dict[str, list[EnsembleState]] = {}  # `setup_chain` makes them
         point = model.initial_point() if initial_point is None else initial_point
         mode = (compile_kwargs or {}).get("mode")
-        self._targets = [make_target(model, rv, self.correction, mode, point) for rv in rvs]
+        self._targets = [
+            make_target(model, rv, self.correction, mode, point, num_threads) for rv in rvs
+        ]
         self._is_alone = set(self.vars) == set(model.value_vars)
         self._starts = (
             {}
@@ -205,7 +217,7 @@ class XBARTStep(BlockedStep):
             }
         self.stats_dtypes = [{stat: dtype for stat, (dtype, _) in self.stats_dtypes_shapes.items()}]
         for is_quadratic in {target.likelihood.is_quadratic for target in self._targets}:
-            compile_kernels(self.correction, is_quadratic=is_quadratic)
+            compile_kernels(self.correction, is_quadratic=is_quadratic, num_threads=num_threads)
 
     def step(
         self, point: dict[str, NDArray[Any]]

@@ -173,7 +173,12 @@ def find_forests(variables: Sequence[Variable] | Variable | None, model: Model) 
 
 
 def make_target(
-    model: Model, rv: Variable, correction: Correction, mode: Any, point: dict[str, NDArray[Any]]
+    model: Model,
+    rv: Variable,
+    correction: Correction,
+    mode: Any,
+    point: dict[str, NDArray[Any]],
+    num_threads: int,
 ) -> Target:
     """Read a forest variable's settings and build everything a sweep over it needs."""
     settings = rv.owner.op.settings
@@ -200,6 +205,7 @@ def make_target(
             ),
             float(mu[k]),
             settings.num_trees,
+            num_threads,
         )
         for k in range(mu.size)
     ]

@@ -17,6 +17,7 @@ from pymc_xbart.kernels import (
     encode,
     make_workspace,
 )
+from pymc_xbart.kernels import column_scores as _column_scores
 from pymc_xbart.kernels import columns as _columns
 from pymc_xbart.kernels import draw as _draw
 from pymc_xbart.kernels import evidence as _evidence
@@ -28,10 +29,10 @@ from pymc_xbart.kernels import overlap as _overlap
 from pymc_xbart.kernels import partition as _partition
 from pymc_xbart.kernels import score as _score
 from pymc_xbart.kernels import tally as _tally
+from pymc_xbart.kernels.column_scores import MAX_RANGE_DEPTH
+from pymc_xbart.kernels.column_scores import Node as ScoredNode
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
-from pymc_xbart.kernels.score import MAX_RANGE_DEPTH
-from pymc_xbart.kernels.score import Node as ScoredNode
 from tests.helpers import slow
 from tests.helpers.loops import choose_columns, follow_trees, grow_trees, sweep_each
 
@@ -169,20 +170,20 @@ def partition_rows(codes, cut, rows, start, stop, table, spare):
 
 @kernel
 def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    _score.look_at(design, table, rows, node, scratch.members)
-    return _score.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
+    _column_scores.look_at(design, table, rows, node, scratch.members)
+    return _column_scores.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
 
 
 @kernel
 def score_cuts(cuts, num_cuts, node, table, rows):
     if table.is_uniform:
-        _score.look_up_counts(cuts, num_cuts, node, table, rows.bits)
-    return _score.score_cuts(cuts, num_cuts, node, table, rows)
+        _column_scores.look_up_counts(cuts, num_cuts, node, table, rows.bits)
+    return _column_scores.score_cuts(cuts, num_cuts, node, table, rows)
 
 
 @kernel
 def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
-    _score.score_node(design, prior, table, choice, rows, node, scratch, scores, rng)
+    _score.score_node(design, prior, table, choice, rows, node, scratch, scores, None, rng)
 
 
 class Case(NamedTuple):
