@@ -25,6 +25,7 @@ from pymc_xbart.kernels.records import COLUMNS, CUTS
 from tests.helpers import inside
 
 NUM_TREES = 3
+NUM_SWEEPS = 1 if numba.config.DISABLE_JIT else 2
 NUM_ROWS = 300
 MANY_ROWS = MAX_ORDERED + 76  # so many that rows are added up in buckets
 THREADS = (2,) if numba.config.DISABLE_JIT else (2, 3)
@@ -55,13 +56,13 @@ def workspace(case, num_threads):
     return make_workspace(*size, num_threads, least_work=0)
 
 
-def draw(case, work, *, num_sweeps=2, choice=None, is_corrected=False, side=False):
+def draw(case, work, *, choice=None, is_corrected=False, side=False):
     """Some sweeps from trees of one leaf: everything that they give."""
     rng = np.random.default_rng(1)
     forest, leaf_of_row = stump_forest(NUM_TREES), np.zeros((NUM_TREES, case.num_rows), np.int32)
     found = []
     draws, counts = None, np.zeros(case.num_columns, np.int64)
-    for _ in range(num_sweeps):
+    for _ in range(NUM_SWEEPS):
         if side:
             draws = SideDraws(True, np.array([0.25]), 3.0, 1.0, True, counts)
         forest, info = sweep(
