@@ -12,9 +12,9 @@ uniform columns, or, with `--functions`, one of the paper's of 30 Normal ones (s
 `one_sampling` has each method's settings and says why the comparison is fair; what it times leaves
 compilation out, and "in all" has it.
 
-Two chains. Their numbers of draws depend on the rows alone (`DRAWS`), so that methods and cells
-can be compared; `--effort 2` takes twice as many. Where chains do not mix, ESS comes out as a few
-whatever the sampler does: read it beside R-hat.
+Two chains. Their numbers of draws depend on the rows (`DRAWS`) and on the method (`TIMES`): where
+chains do not mix, ESS comes out as a few whatever the sampler does, so that per second the one with
+the shortest chains would win. All sample for about as long. `--effort 2` takes twice as many draws.
 
 Judged is f at the first 200 rows, as in `mixing`. Methods take turns, in an order that rotates from
 cell to cell and from replication to replication, each in a fresh process with one thread. A ratio
@@ -54,6 +54,7 @@ ROWS, NOISES, TREES = (300, 1_000, 10_000), (0.1, 1.0, 10.0), (50, 200)
 # Before the kept draws of a chain, and kept ones, by the fewest rows that they are for. Chosen such
 # that the whole grid should take about an hour.
 DRAWS = {0: (1_000, 1_000), 1_001: (500, 750), 5_001: (200, 400), 50_001: (50, 100)}
+TIMES = {"bartz": 6, "stochtree": 2}  # as many draws for methods that take less time for one
 FRIEDMAN = "Friedman"
 DEFAULT_METHODS = (OURS, "stochtree", "bartz", "pymc_bart")
 
@@ -70,7 +71,7 @@ FOOTNOTE = (
 )
 
 CELL = ["function", "n", "kappa", "num_trees"]
-RUN = [*CELL, "tune", "draws", "replication"]  # what two methods must share to be compared
+RUN = [*CELL, "replication"]  # what two methods must share to be compared
 
 
 class Cell(NamedTuple):
@@ -93,10 +94,11 @@ def simulate(cell: Cell, seed: int) -> tuple[Problem, float]:
     return Problem(X, y, f), noise_sd
 
 
-def num_draws(num_rows: int, effort: float) -> tuple[int, int]:
+def num_draws(num_rows: int, method: str, effort: float) -> tuple[int, int]:
     """Draws of a chain before those that are kept, and kept ones."""
     tune, draws = DRAWS[max(least for least in DRAWS if least <= num_rows)]
-    return max(1, round(effort * tune)), max(10, round(effort * draws))
+    times = effort * TIMES.get(method, 1)
+    return max(1, round(times * tune)), max(10, round(times * draws))
 
 
 def main() -> None:
@@ -128,15 +130,15 @@ def parse_arguments() -> argparse.Namespace:
 
 def run_all(done: list[dict[str, Any]], args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Every run that is missing, in the order in which it is made."""
-    identity = ["method", *RUN]
+    identity = ["method", *RUN, "tune", "draws"]
     known = {tuple(row[field] for field in identity) for row in done}
     cells = [Cell(*c) for c in product(args.functions, args.rows, args.noise, args.trees)]
     for replication, (turn, cell) in product(range(args.reps), enumerate(cells)):
-        tune, draws = num_draws(cell.n, args.effort)
         problem, noise_scale = simulate(cell, replication)
-        counts = {"num_trees": cell.num_trees, "tune": tune, "draws": draws}
-        settings = counts | {"noise_scale": noise_scale, "seed": replication}
         for method in in_turn(args.methods, replication + turn):
+            tune, draws = num_draws(cell.n, method, args.effort)
+            counts = {"num_trees": cell.num_trees, "tune": tune, "draws": draws}
+            settings = counts | {"noise_scale": noise_scale, "seed": replication}
             row = {"method": method, "replication": replication, **cell._asdict()} | counts
             if tuple(row[field] for field in identity) in known:
                 continue
@@ -165,11 +167,12 @@ def report(rows: list[dict[str, Any]], versions: str) -> str:
 
 
 def describe_setting(runs: pd.DataFrame, versions: str) -> str:
-    counts = runs.groupby("n")[["tune", "draws"]].first()
+    counts = runs[runs["method"] == OURS].groupby("n")[["tune", "draws"]].first()
+    more = ", ".join(f"{METHODS[name].label} {times} times" for name, times in TIMES.items())
     draws = "; ".join(f"n = {n}: {kept} after {tune}" for n, tune, kept in counts.itertuples())
     return (
         f"{describe_machine()}; peers: {versions or 'none'}. One thread each. {NUM_CHAINS} chains "
-        f"of {draws}. f at {NUM_POINTS} training rows. "
+        f"of {draws} ({more} as many). f at {NUM_POINTS} training rows. "
         f"Replications: {runs.groupby([*CELL, 'method']).size().max()} at most."
     )
 
