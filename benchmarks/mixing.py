@@ -48,7 +48,7 @@ from results import (
     table,
     table_of_targets,
 )
-from sampling import METHODS, NUM_CHAINS, OURS, Problem, sample_alone, versions_of
+from sampling import METHODS, NUM_CHAINS, OURS, SMALL, Problem, sample_alone, versions_of
 
 NUM_ROWS, NOISE_SD = 1_000, 1.0
 TREES = (50, 200)
@@ -93,7 +93,7 @@ class Runs:
         return [
             method
             for method in self.methods(num_trees)
-            if method != OURS and self.pairs(num_trees, method, "ess")
+            if METHODS[method].package is not None and self.pairs(num_trees, method, "ess")
         ]
 
     def of(self, num_trees: int, method: str, field: str) -> dict[int, float]:
@@ -112,19 +112,27 @@ class Runs:
         """Median over replications."""
         return statistics.median(self.of(num_trees, method, field).values())
 
+    def leaves(self, num_trees: int, method: str) -> float | None:
+        """Mean leaves of a tree, where the package tells."""
+        values = self.of(num_trees, method, "leaves").values()
+        told = [value for value in values if isinstance(value, float)]
+        return statistics.mean(told) if told else None
+
     def spread(self, num_trees: int, method: str, field: str) -> float | None:
         """Standard deviation over replications."""
         values = self.of(num_trees, method, field).values()
         return statistics.stdev(values) if len(values) > 1 else None
 
-    def pairs(self, num_trees: int, peer: str, field: str) -> list[tuple[float, float]]:
+    def pairs(
+        self, num_trees: int, peer: str, field: str, own: str = OURS
+    ) -> list[tuple[float, float]]:
         """Values of ours and of a peer, for each replication that both have."""
-        ours, theirs = self.of(num_trees, OURS, field), self.of(num_trees, peer, field)
+        ours, theirs = self.of(num_trees, own, field), self.of(num_trees, peer, field)
         return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
-    def ratio_of_means(self, num_trees: int, peer: str, field: str) -> float:
+    def ratio_of_means(self, num_trees: int, peer: str, field: str, own: str = OURS) -> float:
         """Mean of a field over that of a peer."""
-        ours, theirs = zip(*self.pairs(num_trees, peer, field), strict=True)
+        ours, theirs = zip(*self.pairs(num_trees, peer, field, own), strict=True)
         return statistics.mean(ours) / statistics.mean(theirs)
 
     def ratio_per_second(self, num_trees: int, peer: str) -> float:
@@ -223,7 +231,7 @@ def describe_setting(rows: list[dict[str, Any]], versions: str) -> str:
 
 def table_of_methods(runs: Runs) -> str:
     header = ["method", "trees", "ESS", "ESS / s", "seconds", "s in all"]
-    header += ["R-hat, median", "max", "RMSE", "coverage", "noise"]
+    header += ["R-hat, median", "max", "RMSE", "coverage", "noise", "leaves"]
     rows = []
     for num_trees in runs.trees:
         for method in runs.methods(num_trees):
@@ -235,7 +243,8 @@ def table_of_methods(runs: Runs) -> str:
             row += [number(runs.median(*cell, "seconds_in_all"), 1)]
             row += [number(runs.mean(*cell, field), 3) for field in ("rhat_median", "rhat_max")]
             row += [with_spread(runs, *cell, field, 3) for field in ("rmse", "coverage")]
-            rows.append([*row, number(runs.mean(*cell, "noise"), 3)])
+            leaves = runs.leaves(*cell)
+            rows.append([*row, number(runs.mean(*cell, "noise"), 3), number(leaves)])
     return table(header, rows)
 
 
@@ -280,6 +289,9 @@ def targets(runs: Runs, num_trees: int) -> Iterator[Target]:
     best = max(rmse, key=rmse.get)
     what = f"RMSE / that of {METHODS[best].label}, the best peer"
     yield Target(what, where, rmse[best], high=MAX_RMSE_RATIO)
+    if runs.pairs(num_trees, best, "rmse", SMALL):
+        small = runs.ratio_of_means(num_trees, best, "rmse", SMALL)
+        yield Target(f"{what}, smaller trees", where, small, high=MAX_RMSE_RATIO)
     yield Target("coverage", where, runs.mean(num_trees, OURS, "coverage"), *COVERAGE)
 
 
@@ -291,7 +303,9 @@ def footnotes(rows: list[dict[str, Any]]) -> list[str]:
         'compiled; "in all" has importing and compiling, too. stochtree, warm start: its chains '
         "begin with forests grown from the root, its default; in the other line they begin with "
         "trees that do not split, as those of pymc-bart and bartz do. pymc-bart has a tree prior "
-        "of its own, since it takes no other, and replaces a tenth of the trees in a draw.",
+        "of its own, since it takes no other, and replaces a tenth of the trees in a draw. Smaller "
+        "trees: with another beta, so that trees have about as many leaves as those of stochtree, "
+        "which has fewer under the same alpha and beta.",
         *notes_on_timing(timed),
     ]
 

@@ -72,8 +72,8 @@ def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sample
 
     with pm.Model():
         names = build(settings["likelihood"], forest, y)
-        posterior = sample_with_pymc(settings["chains"], settings["seed"], settings)
-        return sampled(names, posterior)
+        idata = sample_with_pymc(settings["chains"], settings["seed"], settings)
+        return sampled(names, idata["posterior"])
 
 
 def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
@@ -88,8 +88,8 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
     for chain in range(settings["chains"]):
         with pm.Model():
             names = build(settings["likelihood"], forest, y)
-            posterior = sample_with_pymc(1, [settings["seed"], chain], settings)
-            chains.append(sampled(names, posterior))
+            idata = sample_with_pymc(1, [settings["seed"], chain], settings)
+            chains.append(sampled(names, idata["posterior"]))
     f, seconds = zip(*chains, strict=True)
     return Sampled(np.concatenate(f), sum(seconds))
 

@@ -8,7 +8,9 @@ Why the comparison is fair:
 * Same prior of the trees, as far as a package lets one choose it: alpha and beta are those of
   `XBARTForest`, and so is the standard deviation of f, sqrt(0.3 var(y)); leaves may be as small as
   one row. pymc-bart takes neither (see `pymc_bart`). Depth is unlimited in pymc_xbart and
-  stochtree, and at most 5, the default, in bartz. Cuts are each package's own.
+  stochtree, and at most 5, the default, in bartz. Cuts are each package's own. Under the same
+  alpha and beta trees of stochtree have fewer leaves, and Friedman's function likes them better:
+  `pymc_xbart_small` is pymc_xbart with a beta that makes its trees as small.
 * Same noise, as far as some hundred rows can tell: HalfNormal(s) in PyMC, with s the true standard
   deviation, flat in log(noise) in stochtree, and in bartz three degrees of freedom around s. (Its
   default centres them at var(y), 25 times the true noise variance in `mixing`, which would show:
@@ -37,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ALPHA, BETA = 0.95, 1.25
+BETA_SMALL = 1.9
 VARIANCE_SHARE = 0.3  # prior variance of f = VARIANCE_SHARE * var(y)
 NUM_POINTS = 200  # the first training rows
 NUM_GFR = 5  # stochtree's default
@@ -49,22 +52,32 @@ class Sampled(NamedTuple):
     f: np.ndarray  # (chains, draws, n)
     noise: np.ndarray  # (chains, draws), standard deviation
     seconds: float | None = None  # of sampling alone, where the package tells
+    leaves: float | None = None  # of a tree, on average, where it tells
 
 
 Method = Callable[[np.ndarray, np.ndarray, dict[str, Any]], Sampled]
 
 
-def pymc_xbart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
+def pymc_xbart(
+    X: np.ndarray, y: np.ndarray, settings: dict[str, Any], beta: float = BETA
+) -> Sampled:
     """`XBARTForest` with the step method that `pm.sample` gives it, both with their defaults."""
     import pymc as pm
 
     from pymc_xbart import XBARTForest
 
     with pm.Model():
-        f = XBARTForest("f", X, y=y, num_trees=settings["num_trees"])
+        f = XBARTForest("f", X, y=y, num_trees=settings["num_trees"], beta=beta)
         noise = pm.HalfNormal("noise", settings["noise_scale"])
         pm.Normal("y", f, noise, observed=y)
-        return sampled(sample_with_pymc(settings["chains"], settings["seed"], settings))
+        idata = sample_with_pymc(settings["chains"], settings["seed"], settings)
+        leaves = float(idata["sample_stats"]["f_leaves"].mean())
+        return sampled(idata)._replace(leaves=leaves)
+
+
+def pymc_xbart_small(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
+    """The same with trees as small as those of stochtree."""
+    return pymc_xbart(X, y, settings, BETA_SMALL)
 
 
 def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
@@ -93,10 +106,10 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
 
 
 def sample_with_pymc(chains: int, seed: int | list[int], settings: dict[str, Any]) -> Any:
-    """Sample the model on PyMC's context stack. Returns the group `posterior`."""
+    """Sample the model on PyMC's context stack. Returns all groups."""
     import pymc as pm
 
-    idata = pm.sample(
+    return pm.sample(
         chains=chains,
         tune=settings["tune"],
         draws=settings["draws"],
@@ -105,11 +118,11 @@ def sample_with_pymc(chains: int, seed: int | list[int], settings: dict[str, Any
         quiet=True,
         compute_convergence_checks=False,
     )
-    return idata["posterior"]
 
 
-def sampled(posterior: Any) -> Sampled:
+def sampled(idata: Any) -> Sampled:
     """Read draws and time of a model with f and noise."""
+    posterior = idata["posterior"]
     draws = (posterior[name].to_numpy() for name in ("f", "noise"))
     return Sampled(*draws, posterior.attrs["sampling_time"])
 
@@ -143,7 +156,10 @@ def stochtree(X: np.ndarray, y: np.ndarray, settings: dict[str, Any], num_gfr: i
     )
     shape = (settings["chains"], settings["draws"])
     noise = np.sqrt(model.global_var_samples).reshape(shape)
-    return Sampled(model.y_hat_train.T.reshape(*shape, -1), noise)
+    forests = model.forest_container_mean
+    leaves = np.mean([forests.num_forest_leaves(k) for k in range(noise.size)])
+    leaves /= settings["num_trees"]
+    return Sampled(model.y_hat_train.T.reshape(*shape, -1), noise, leaves=float(leaves))
 
 
 def stochtree_warm(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
@@ -182,6 +198,7 @@ def bartz(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
 
 METHODS: dict[str, Method] = {
     "pymc_xbart": pymc_xbart,
+    "pymc_xbart_small": pymc_xbart_small,
     "stochtree": stochtree,
     "stochtree_warm": stochtree_warm,
     "pymc_bart": pymc_bart,
@@ -199,7 +216,7 @@ def main() -> None:
     method(X, y, settings if compiles_anew else settings | FEW)
     first = time.perf_counter() - began
     wall, cpu = time.perf_counter(), time.process_time()
-    f, noise, seconds = method(X, y, settings)
+    f, noise, seconds, leaves = method(X, y, settings)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     np.save(folder / "f.npy", f[..., :NUM_POINTS])
     np.save(folder / "noise.npy", noise)
@@ -208,6 +225,7 @@ def main() -> None:
         "seconds_in_all": first if compiles_anew else first + wall,
         "wall_seconds": wall,  # of the second call, compiling and sampling
         "cpu_seconds": cpu,
+        "leaves": leaves,
     }
     print(json.dumps(result))
 

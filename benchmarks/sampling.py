@@ -12,7 +12,7 @@ from peers import describe_peers, run_alone
 
 NUM_CHAINS = 2
 ONE_SAMPLING = Path(__file__).with_name("one_sampling.py")
-OURS = "pymc_xbart"
+OURS, SMALL = "pymc_xbart", "pymc_xbart_small"
 
 
 class Method(NamedTuple):
@@ -25,6 +25,7 @@ class Method(NamedTuple):
 
 METHODS = {  # by their names in `one_sampling.METHODS`
     OURS: Method("pymc_xbart"),
+    SMALL: Method("pymc_xbart, smaller trees"),
     "stochtree": Method("stochtree", "stochtree", "peers"),
     "stochtree_warm": Method("stochtree, warm start", "stochtree", "peers"),
     "pymc_bart": Method("pymc-bart", "pymc-bart", "pymc-bart"),
