@@ -101,7 +101,7 @@ def pymc_bart(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled
             pm.Normal("y", f, noise, observed=y)
             # Only the noise has this seed; the trees are drawn by a fixed one. They soon differ.
             chains.append(sampled(sample_with_pymc(1, [settings["seed"], chain], settings)))
-    f, noise, seconds = zip(*chains, strict=True)
+    f, noise, seconds, _ = zip(*chains, strict=True)
     return Sampled(np.concatenate(f), np.concatenate(noise), sum(seconds))
 
 
