@@ -25,9 +25,9 @@ from pymc_xbart.kernels.tally import tally_of_leaf
 
 # Of a joint draw. Counting the rows that leaves share takes time in proportion to the square, and
 # factorising to the cube of their number: with 1 000 rows, 100 leaves take a twelfth of the time of
-# updating `TREES_PER_DRAW` trees, and twice as many, all that these have, a quarter.
+# updating `TREES_PER_BLOCK` trees, and twice as many, all that these have, a quarter.
 MAX_LEAVES = 100
-TREES_PER_DRAW = 50
+TREES_PER_BLOCK = 50
 ROUNDING = 1e-10  # of the largest diagonal entry; what is left of a smaller one is not known
 
 

@@ -11,7 +11,7 @@ from pymc_xbart.kernels.crew import with_helpers
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
-from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_DRAW, make_block, redraw_leaves
+from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
 from pymc_xbart.kernels.redraw import redraw_splits
@@ -50,7 +50,8 @@ def sweep(
         The only source of chance.
     is_corrected : bool, default False
         Whether each new tree must pass a Metropolis-Hastings test; if not, every tree is grown
-        anew. Needs a `cut_prior` that is a prior, not `PAPER`.
+        anew. Needs a `cut_prior` that is a prior, not `PAPER`. If so, and if all rows have the same
+        h, leaf values are drawn jointly at the end (see `leaves`).
     num_regrown : int, optional
         How many trees, drawn at random, are grown from the root; all by default. In the others
         single splits are redrawn (see `redraw`), which has the law that a correction gives: fewer
@@ -153,7 +154,7 @@ def _sweep(
                 table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
     if is_corrected and table.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
-        for _ in range(-(-num_trees // TREES_PER_DRAW)):
+        for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(new, leaf_of_row, g, table, work.tally, work.rows, block, rng)
     return new, info
 
