@@ -159,7 +159,16 @@ def no_helpers():
     return all(thread.name != crew.NAME for thread in threading.enumerate())
 
 
+@pytest.fixture
+def heeds_interrupts():
+    """A process that was started in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent there")
+@pytest.mark.usefixtures("heeds_interrupts")
 def test_an_interrupt_leaves_no_thread_behind(rng):
     case = make_case(rng)
     work = workspace(case, 3)
