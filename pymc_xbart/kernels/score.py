@@ -124,47 +124,36 @@ def score_columns(
 ):
     """Write what columns offer a node to `scores`, with the help of a crew if there is one."""
     knows_even = False
-    if crew is None:  # Numba compiles one of the two
-        for k in range(num_looked_at):
-            knows_even = score_column(
-                design,
-                prior,
-                table,
-                rows,
-                node,
-                k,
-                num_considered,
-                is_on_record,
-                knows_even,
-                scratch,
-                scores,
-            )
-    else:
+    is_posted = False
+    if crew is not None:  # without one, Numba does not even compile what follows
         is_posted = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
         if is_posted:
             post(crew, node, table, num_considered, is_on_record, scores.is_of_root, num_looked_at)
-        k = num_looked_at
-        num_done = 0
-        while True:
+    k = num_looked_at
+    num_done = 0
+    while True:
+        if crew is None:
+            k -= 1
+        else:
             k = take(crew) if is_posted else k - 1
-            if k < 0:
-                break
-            knows_even = score_column(
-                design,
-                prior,
-                table,
-                rows,
-                node,
-                k,
-                num_considered,
-                is_on_record,
-                knows_even,
-                scratch,
-                scores,
-            )
-            num_done += 1
-        if is_posted:
-            finish(crew, num_done, num_looked_at)
+        if k < 0:
+            break
+        knows_even = score_column(
+            design,
+            prior,
+            table,
+            rows,
+            node,
+            k,
+            num_considered,
+            is_on_record,
+            knows_even,
+            scratch,
+            scores,
+        )
+        num_done += 1
+    if crew is not None and is_posted:
+        finish(crew, num_done, num_looked_at)
 
 
 @inner_kernel

@@ -306,7 +306,6 @@ class XBARTStep(BlockedStep):
                 states[k], report = target.sweep(
                     k, states[k], rows, point, prior, self.rng, correction
                 )
-                rows[k] = states[k].f
                 reports.append(report)
         self.forests[target.name] = states
         target.publish(states)

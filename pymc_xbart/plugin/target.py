@@ -70,10 +70,9 @@ class Target(NamedTuple):
     ) -> tuple[EnsembleState, SweepReport]:
         """Sweep over the trees behind one row of the forest's value as often as a draw does.
 
-        `rows` (number of ensembles, n) is the value at which all this begins. Reported is the last
-        sweep, but for acceptance, which is a mean over sweeps.
+        `rows` (number of ensembles, n) is that value, and moves along. Reported is the last sweep,
+        but for acceptance, which is a mean over sweeps.
         """
-        rows = rows.copy()
         ensemble, likelihood = self.ensembles[row], self.likelihood
         how = prior, rng, correction
         acceptance = []

@@ -15,8 +15,8 @@ def uniform_case(rng, n=40):
     return inside.make_case(X, g=2 * rng.standard_normal(n), h=np.full(n, 0.8), leaf_var=0.6)
 
 
-def drawn(case, rng, num_trees=NUM_TREES):
-    return draw_prior_forest(case.design, case.prior, num_trees, rng)
+def drawn(case, rng):
+    return draw_prior_forest(case.design, case.prior, NUM_TREES, rng)
 
 
 def several_leaves(rng):
@@ -113,13 +113,6 @@ def test_nothing_moves_where_rounding_leaves_no_factor(rng):
     assert np.array_equal(g, case.g)
 
 
-def redraw_many(case, forests, leaf_of_row, max_leaves):
-    return [
-        inside.redraw_leaves(case, forest, leaf_of_row, max_leaves, seed)[0]
-        for seed, forest in enumerate(forests)
-    ]
-
-
 def uniforms_behind(case, forests, trees):
     """By way of the enumerating helpers, which know nothing of the kernel."""
     return exact.uniforms_behind(case.problem, exact.join(forests), NUM_TREES)[trees].ravel()
@@ -133,7 +126,7 @@ def with_g_at(case, forest, leaf_of_row):
 def from_their_law(case, forest, leaf_of_row):
     """Forests of the same trees, each with leaf values from their joint law."""
     at_f = with_g_at(case, forest, leaf_of_row)
-    return redraw_many(at_f, [forest] * 2_000, leaf_of_row, ALL)
+    return [inside.redraw_leaves(at_f, forest, leaf_of_row, ALL, seed)[0] for seed in range(2_000)]
 
 
 def test_draws_follow_the_exact_law_of_leaf_values(rng):
