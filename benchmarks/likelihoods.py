@@ -10,14 +10,13 @@ Friedman's function, scaled to mean 0 and standard deviation sd, is
 * the mean, sd 1, of Normal responses, whose log standard deviation is the same function of the
   columns in reverse order, sd 0.5. Both are judged, the second as "log scale".
 
-10 uniform columns, n = 1 000 and 5 000, 50 trees, two chains of as many kept draws as before them;
-the peers, which take less time for one, make `TIMES` as many, so that all sample for about as long:
-where chains do not mix, ESS comes out as some dozen whatever the sampler does. stochtree has no
-counts. Judged are draws of f at the first 200 training rows, as in `mixing`:
-seconds per effective draw are those of all draws over the bulk ESS of f (median over rows). Methods
-take turns as there; ratios are taken within a replication, which is a new data set and a new seed,
-and the median is reported for time, the ratio of means for RMSE. See `one_likelihood` for the
-settings.
+10 uniform columns, n = 1 000 and 5 000, 50 trees, two chains of 1 000 kept draws after as many, of
+all methods: they take about as long for one, and where chains are too short to mix, ESS comes out
+as some dozen whatever the sampler does. stochtree has no counts. Judged are draws of f at the first
+200 training rows, as in `mixing`: seconds per effective draw are those of all draws over the bulk
+ESS of f (median over rows). Methods take turns as there; ratios are taken within a replication,
+which is a new data set and a new seed, and the median is reported for time, the ratio of means for
+RMSE. See `one_likelihood` for the settings.
 """
 
 import argparse
@@ -39,7 +38,6 @@ from scipy.stats import norm
 
 ROWS = (1_000, 5_000)
 NUM_CHAINS, NUM_TREES = 2, 50
-TIMES = {"pymc_bart": 5, "stochtree": 5}
 ONE_LIKELIHOOD = Path(__file__).with_name("one_likelihood.py")
 OURS = "pymc_xbart"
 ENVIRONMENTS = {OURS: None, "pymc_bart": "pymc-bart", "stochtree": "peers"}
@@ -89,8 +87,7 @@ def run(method: str, name: str, num_rows: int, args: argparse.Namespace, seed: i
     """Sample by one method in a process of its own, and judge each of its forests."""
     X, truth, y = simulate(name, num_rows, seed)
     settings = {"likelihood": name, "num_trees": NUM_TREES, "chains": NUM_CHAINS, "seed": seed}
-    draws = args.draws * TIMES.get(method, 1)
-    settings |= {"tune": draws, "draws": draws}
+    settings |= {"tune": args.draws, "draws": args.draws}
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder, "X.npy"), X)
         np.save(Path(folder, "y.npy"), y)
@@ -123,8 +120,7 @@ def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
         [
             "# Responses that are not Normal",
             f"{describe_machine()}; peers: {versions}. One thread each. {NUM_COLUMNS} columns, "
-            f"{NUM_TREES} trees; {NUM_CHAINS} chains of {args.draws} kept draws after as many, of "
-            f"each peer {', '.join(f'{times} times ({name})' for name, times in TIMES.items())}; "
+            f"{NUM_TREES} trees; {NUM_CHAINS} chains of {args.draws} kept draws after as many; "
             f"f at {NUM_POINTS} training rows. Replications: {frame['replication'].nunique()}.",
             table_of_methods(frame),
             *notes_on_timing(runs),
@@ -169,7 +165,7 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=5, help="data sets")
     parser.add_argument("--rows", nargs="+", type=int, default=list(ROWS))
     parser.add_argument("--likelihoods", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS))
-    parser.add_argument("--draws", type=int, default=250, help="kept draws, and as many before")
+    parser.add_argument("--draws", type=int, default=1_000, help="kept draws, and as many before")
     parser.add_argument("--name", default="likelihoods", help="of the files in results")
     args = parser.parse_args()
     print(report(run_all(args), args))

@@ -29,6 +29,7 @@ class Correction(NamedTuple):
     mtry: int | None = None  # about how many columns are considered
     regrow: float = REGROW  # share of the trees that a sweep grows from the root, for "tree"
     sweeps_per_draw: int | None = None
+    is_tuning: bool = False  # whether a sweep may learn something for later ones
 
     def num_regrown(self, num_trees: int) -> int:
         """Count the trees that a sweep grows from the root: all, except with "tree"."""

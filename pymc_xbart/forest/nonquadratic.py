@@ -33,7 +33,7 @@ from pymc_xbart.kernels import (
     cautious,
     describe_forest,
     grow_successor,
-    join_trees,
+    join_forests,
     log_prior_ratio,
     newton_step,
     redraw_successor,
@@ -317,4 +317,4 @@ def _split(forest: Forest, leaf_of_row: NDArray[np.int32]) -> list[Tree]:
 
 
 def _join(trees: list[Tree]) -> tuple[Forest, NDArray[np.int32]]:
-    return join_trees([tree.nodes for tree in trees]), np.concatenate([t.leaf for t in trees])
+    return join_forests([tree.nodes for tree in trees]), np.concatenate([t.leaf for t in trees])

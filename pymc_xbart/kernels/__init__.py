@@ -35,9 +35,10 @@ from pymc_xbart.kernels.records import (
     Forest,
     Prior,
     SweepInfo,
-    join_trees,
+    join_forests,
     split_forest,
     stump_forest,
+    take_trees,
 )
 from pymc_xbart.kernels.route import (
     forest_values,
@@ -72,7 +73,7 @@ __all__ = [
     "expected_values",
     "forest_values",
     "grow_successor",
-    "join_trees",
+    "join_forests",
     "log_prior_ratio",
     "make_workspace",
     "marginal_values",
@@ -92,6 +93,7 @@ __all__ = [
     "sum_of_trees",
     "sweep",
     "sweep_as_one",
+    "take_trees",
     "transplant_forest",
     "tree_log_w",
 ]

@@ -30,8 +30,7 @@ from pymc_xbart.kernels.records import (
     Forest,
     Prior,
     SweepInfo,
-    join_trees,
-    split_forest,
+    take_trees,
 )
 from pymc_xbart.kernels.regrow import record_leaves
 from pymc_xbart.kernels.route import route_codes, sum_of_trees
@@ -210,23 +209,26 @@ def walk_density(
 
 def describe_forest(forest: Forest) -> SweepInfo:
     """Leaves and depth of each tree, as of a sweep that accepted none."""
-    num_trees = forest.tree_start.size - 1
+    tree_start, _, _, left, _ = forest
+    num_trees, sizes = tree_start.size - 1, np.diff(tree_start)
+    first_child = np.repeat(tree_start[:-1], sizes) + left
+    depth = np.zeros(left.size, np.int32)
+    level = tree_start[:-1]
+    while level.size:
+        first = first_child[level[left[level] >= 0]]
+        level = np.concatenate([first, first + 1])
+        depth[level] = depth.max() + 1
     info = empty_info(num_trees)
-    for index in range(num_trees):
-        left = forest.left[forest.tree_start[index] : forest.tree_start[index + 1]]
-        depth = np.zeros(left.size, np.int32)
-        for node in np.flatnonzero(left >= 0):  # parents come before their children
-            depth[left[node] : left[node] + 2] = depth[node] + 1
-        info.num_leaves[index] = (left.size + 1) // 2
-        info.depth[index] = depth.max()
-        info.regrown[index] = True
-        info.accepted[index] = False
+    info.num_leaves[:] = (sizes + 1) // 2
+    info.depth[:] = np.maximum.reduceat(depth, tree_start[:-1])
+    info.regrown[:] = True
+    info.accepted[:] = False
     return info
 
 
 def _backward(forest: Forest) -> Forest:
     """The same trees, the last one first."""
-    return join_trees(split_forest(forest)[::-1])
+    return take_trees(forest, np.arange(forest.tree_start.size - 1)[::-1])
 
 
 def walk(*arguments: Any) -> tuple[WalkDensity, Forest, SweepInfo]:

@@ -90,9 +90,18 @@ def split_forest(forest: Forest) -> list[Forest]:
     ]
 
 
-def join_trees(trees: list[Forest]) -> Forest:
-    """Forest of some trees, each given as a forest of its own."""
-    sizes = [tree.column.size for tree in trees]
+def take_trees(forest: Forest, trees: np.ndarray) -> Forest:
+    """Forest of some trees of another, in the order given."""
+    sizes = np.diff(forest.tree_start)[trees]
     tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    columns = zip(*(tree[1:] for tree in trees), strict=True)
+    shift = forest.tree_start[trees] - tree_start[:-1]
+    nodes = np.repeat(shift, sizes) + np.arange(tree_start[-1])
+    return Forest(tree_start, *(array[nodes] for array in forest[1:]))
+
+
+def join_forests(forests: list[Forest]) -> Forest:
+    """Forest of the trees of some forests, one after another."""
+    sizes = np.concatenate([np.diff(forest.tree_start) for forest in forests])
+    tree_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    columns = zip(*(forest[1:] for forest in forests), strict=True)
     return Forest(tree_start, *(np.concatenate(arrays) for arrays in columns))

@@ -30,6 +30,7 @@ def sweep(
     *,
     is_corrected: bool = False,
     num_regrown: int | None = None,
+    redraws_leaves: bool = True,
     choice: ColumnChoice | None = None,
     side: SideDraws | None = None,
 ) -> tuple[Forest, SweepInfo]:
@@ -50,12 +51,15 @@ def sweep(
         The only source of chance.
     is_corrected : bool, default False
         Whether each new tree must pass a Metropolis-Hastings test; if not, every tree is grown
-        anew. Needs a `cut_prior` that is a prior, not `PAPER`. If so, and if all rows have the same
-        h, leaf values are drawn jointly at the end (see `leaves`).
+        anew. Needs a `cut_prior` that is a prior, not `PAPER`.
     num_regrown : int, optional
         How many trees, drawn at random, are grown from the root; all by default. In the others
         single splits are redrawn (see `redraw`), which has the law that a correction gives: fewer
         than all trees need `is_corrected`.
+    redraws_leaves : bool, default True
+        Whether leaf values are drawn jointly at the end (see `leaves`), in a corrected sweep where
+        all rows have the same h. Without it, a sweep leads from one forest to another as often as
+        the sweep over the trees in opposite order leads back, given the posterior of forests.
     choice : ColumnChoice, optional
         Which columns a node considers; all of them by default. A correction needs a choice that is
         the same for all nodes of a tree, and with fewer columns than there are, `cut_prior`
@@ -88,6 +92,7 @@ def sweep(
             side,
             is_corrected,
             num_trees if num_regrown is None else num_regrown,
+            redraws_leaves,
             work,
             rng,
         ),
@@ -113,6 +118,7 @@ def _sweep(
     side,
     is_corrected,
     num_regrown,
+    redraws_leaves,
     work,
     rng,
 ):
@@ -152,7 +158,7 @@ def _sweep(
             if side.draws_noise:
                 redraw_noise(g, h, side, rng)
                 table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
-    if is_corrected and table.is_uniform:
+    if is_corrected and redraws_leaves and table.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(new, leaf_of_row, g, table, work.tally, work.rows, block, rng)

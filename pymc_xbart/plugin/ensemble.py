@@ -9,10 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.blocks import BlockSampler
 from pymc_xbart.forest.correction import MIN_REGROWN, Correction
 from pymc_xbart.forest.nonquadratic import LogLikelihood, TreeSampler
 from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.forest.stored import StoredForest
+from pymc_xbart.forest.surrogate import (
+    Surrogate,
+    learn_size,
+    learn_values,
+    linearise,
+    num_blocks,
+    unlearnt_surrogate,
+)
 from pymc_xbart.forest.views import (
     Views,
     choose_for_trees,
@@ -30,6 +39,7 @@ from pymc_xbart.kernels import (
     SweepInfo,
     column_choice,
     cut_values,
+    describe_forest,
     draw_prior_forest,
     make_workspace,
     rows_of_leaves,
@@ -44,6 +54,11 @@ from pymc_xbart.kernels import (
 START_SWEEPS = (
     10  # enough to follow given initial values about as closely as the prior lets trees do
 )
+# Share of the sweeps that update trees one by one although blocks pay. A forest that a block can't
+# leave, since the quadratic stand-in makes too little of it there, is left by these.
+ONE_BY_ONE = 0.01
+# Share of the sweeps in tuning that try blocks although they do not pay, or not yet.
+TRIALS = 0.25
 
 
 class EnsembleState(NamedTuple):
@@ -52,6 +67,8 @@ class EnsembleState(NamedTuple):
     forest: Forest
     leaf_of_row: NDArray[np.int32]  # (num_trees, n)
     f: NDArray[np.float64]  # (n,), prior mean plus sum of the trees
+    # What tuning has learnt about a log-likelihood that is not quadratic; None if it was not asked
+    surrogate: Surrogate | None = None
 
 
 class Splits(NamedTuple):
@@ -146,7 +163,7 @@ class Ensemble:
 
     def stored(self, state: EnsembleState) -> StoredForest:
         """Trees that no longer need the rows of X."""
-        forest, leaf_of_row, _ = state
+        forest, leaf_of_row = state[:2]
         cuts = cut_values(self.design, forest.column, forest.cut)
         rows = rows_of_leaves(forest, leaf_of_row)
         return StoredForest(self.mu, *to_columns(forest, cuts, self.views), cuts, rows)
@@ -221,13 +238,68 @@ class Ensemble:
         correction: Correction,
     ) -> tuple[EnsembleState, SweepReport]:
         """Replace the trees once, whatever the log-likelihood."""
+        surrogate = state.surrogate
+        if correction.is_tuning and surrogate is None:
+            surrogate = unlearnt_surrogate(self.num_rows, self.num_trees)
+        if surrogate is not None and self._takes_blocks(surrogate, rng, correction):
+            new, report, surrogate = self._sweep_blocks(
+                state, surrogate, likelihood, prior, rng, correction
+            )
+        else:
+            new, report = self._sweep_tree_by_tree(state, likelihood, prior, rng, correction)
+        if correction.is_tuning and surrogate is not None:
+            surrogate = learn_values(surrogate, new.f)
+        return new._replace(surrogate=surrogate), report
+
+    @staticmethod
+    def _takes_blocks(
+        surrogate: Surrogate, rng: np.random.Generator, correction: Correction
+    ) -> bool:
+        """Whether trees are updated in blocks, which no tree at hand has a say in."""
+        if correction.kind != "tree" or not surrogate.is_known:
+            return False
+        if surrogate.pays:
+            return rng.random() >= ONE_BY_ONE
+        return correction.is_tuning and rng.random() < TRIALS
+
+    def _sweep_blocks(
+        self,
+        state: EnsembleState,
+        surrogate: Surrogate,
+        likelihood: LogLikelihood,
+        prior: Prior,
+        rng: np.random.Generator,
+        correction: Correction,
+    ) -> tuple[EnsembleState, SweepReport, Surrogate]:
+        """Replace blocks of trees; returns what there is to learn about their size, too."""
+        quadratic = linearise(surrogate, likelihood, prior.leaf_var * self.num_trees)
+        choice = self._choice(correction, prior)
+        sampler = BlockSampler(likelihood, quadratic, self.design, prior, choice, self._work, rng)
+        forest, leaf_of_row, info, acceptance = sampler.sweep(
+            *(state.forest, state.leaf_of_row, state.f),
+            num_blocks=num_blocks(surrogate, self.num_trees),
+            num_regrown=correction.num_regrown(self.num_trees),
+        )
+        if correction.is_tuning:
+            surrogate = learn_size(surrogate, acceptance, self.num_trees)
+        return self.state_of(forest, leaf_of_row), _report(info), surrogate
+
+    def _sweep_tree_by_tree(
+        self,
+        state: EnsembleState,
+        likelihood: LogLikelihood,
+        prior: Prior,
+        rng: np.random.Generator,
+        correction: Correction,
+    ) -> tuple[EnsembleState, SweepReport]:
         choice = self._choice(correction, prior)
         sampler = TreeSampler(likelihood, self.design, prior, choice, self._work, rng)
+        trees = state.forest, state.leaf_of_row, state.f
         if correction.kind == "sweep":
-            forest, leaf_of_row, info = sampler.sweep_as_one(*state, scan=correction.scan)
+            forest, leaf_of_row, info = sampler.sweep_as_one(*trees, scan=correction.scan)
         else:
             forest, leaf_of_row, info = sampler.sweep(
-                *state,
+                *trees,
                 is_corrected=correction.kind == "tree",
                 num_regrown=correction.num_regrown(self.num_trees),
             )
@@ -247,14 +319,7 @@ def _report(info: SweepInfo) -> SweepReport:
 
 def describe(state: EnsembleState) -> SweepReport:
     """Report on trees as they are, none of them replaced."""
-    tree_start, _, _, left, _ = state.forest
-    depth = np.zeros(left.size)
-    for node in np.flatnonzero(left >= 0):  # parents come before their children
-        child = tree_start[np.searchsorted(tree_start, node, side="right") - 1] + left[node]
-        depth[child : child + 2] = depth[node] + 1
-    num_leaves = np.add.reduceat(left < 0, tree_start[:-1])
-    deepest = np.maximum.reduceat(depth, tree_start[:-1])
-    return SweepReport(float(num_leaves.mean()), float(deepest.mean()), 0.0)
+    return _report(describe_forest(state.forest))
 
 
 def compile_kernels(correction: Correction, *, is_quadratic: bool, num_threads: int = 1) -> None:

@@ -93,7 +93,7 @@ class XBARTStep(BlockedStep):
         to the last bit. Chains in processes of their own (``cores``) come first: each takes a core
         for itself, where threads share a part of the work. So it is for the cores that are left,
         and for some ten thousand rows or more; a log-probability that is not quadratic starts
-        threads anew for each tree, and takes several times as many to gain by it.
+        threads anew for each block of trees, or each tree, and takes more to gain by it.
     start : xarray.DataTree, xarray.Dataset or XBARTRegressor, optional
         Trees to start from, instead of from none. Of what `pm.sample` returned, each chain takes
         the last draw of the chain with its number; the rows of X, and the hyperparameters, may be
@@ -134,8 +134,10 @@ class XBARTStep(BlockedStep):
     -----
     The log-probability may be any that is a sum over the rows of f, given all else. The step finds
     out by itself whether it is quadratic in f, as Normal ones are. If so, one gradient serves a
-    whole sweep; if not, it is asked anew for each tree, and the log-probability itself decides on
-    trees and leaf values. Both are exact.
+    whole sweep. If not, blocks of trees are updated under a quadratic function that tuning has
+    fitted to it, or trees one by one where blocks would hardly be accepted, as with quantile
+    regression, and where there is no tuning; the log-probability itself decides on trees and leaf
+    values. All of this is exact.
 
     The first sweeps of tuning, 15 [1]_ or half of it if that is less, are uncorrected, to arrive
     fast; later ones, and all of a run with ``tune=0``, are corrected.
@@ -225,7 +227,7 @@ class XBARTStep(BlockedStep):
         """Sweep over all trees of all forests, each given the current values of everything else."""
         point = dict(point)
         stats: dict[str, Any] = {"tune": self.tune, "warning": None}
-        correction = self.correction
+        correction = self.correction._replace(is_tuning=self.tune)
         if self.tune:
             self.num_sweeps += 1
             if self.num_sweeps <= self.num_first:

@@ -172,6 +172,7 @@ def _sweep_each(
                 side,
                 is_corrected,
                 num_regrown,
+                True,
                 work,
                 rng,
             )

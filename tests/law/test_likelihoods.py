@@ -5,10 +5,14 @@ comparison fails correct steps with probability 1e-6. On many rows: a known func
 intervals that hold it, and trees are accepted.
 """
 
+import math
+
 import numpy as np
 import pymc as pm
 import pytest
 
+from pymc_xbart.forest.surrogate import LEAST_SIZE, MIN_SEEN, Surrogate
+from pymc_xbart.plugin import ensemble
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.step import XBARTStep
 from tests.helpers import geweke, law
@@ -20,6 +24,8 @@ X = np.random.default_rng(1).normal(size=(N, 2))  # no ties, so that the law of 
 ALPHA, BETA = 0.95, 0.3
 LEAVES = geweke.law_of_leaves(N, ALPHA, BETA)
 DRAWS, ROUNDS = 400, 4
+QUICK_IN_BLOCKS = ("negative binomial", "mean and log scale")
+TREE_BY_TREE = ("median", "quantile")  # of which nothing quadratic comes near
 QUICK = ("weibull, censored", "quantile", "categorical", "mean and log scale")
 
 MANY_ROWS = 2_000
@@ -43,8 +49,9 @@ def build(response, X, y, **options):
 class Simulator:
     """A model of nothing but forests, and the step that `pm.sample` gives it."""
 
-    def __init__(self, response: Response):
+    def __init__(self, response: Response, surrogate: Surrogate | None = None):
         self.response = response
+        self.surrogate = surrogate  # as if it had been learnt in tuning
         y = np.zeros(N, np.int64 if response.is_count else np.float64)
         how = {"sigma": 1.0, "num_trees": NUM_TREES, "alpha": ALPHA, "beta": BETA}
         self.model = build(response, X, y + (not response.is_count), **how)
@@ -58,7 +65,9 @@ class Simulator:
 
     def _replica(self, rounds, rng):
         state = self.step.sampling_state
-        state.forests["f"] = self.target.draw_prior(rng)
+        state.forests["f"] = [
+            forest._replace(surrogate=self.surrogate) for forest in self.target.draw_prior(rng)
+        ]
         self.step.sampling_state = state
         point = {"f": self.target.values(state.forests["f"]).reshape(shape_of(self.response, N))}
         for _ in range(rounds):
@@ -76,6 +85,22 @@ class Simulator:
 )
 def test_joint_law_is_kept(name, rng):
     replicas = Simulator(RESPONSES[name]).replicate(DRAWS, ROUNDS, rng)
+    assert geweke.failures(geweke.of_forest(replicas, "f", np.ones(DRAWS))) == set()
+    law.assert_law(geweke.numbers_of_leaves(replicas, "f"), LEAVES)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n if n in QUICK_IN_BLOCKS else pytest.param(n, marks=pytest.mark.slow)
+        for n in RESPONSES
+        if n not in TREE_BY_TREE
+    ],
+)
+def test_joint_law_is_kept_in_blocks(name, rng, monkeypatch):
+    monkeypatch.setattr(ensemble, "ONE_BY_ONE", 0.0)
+    learnt = Surrogate(np.zeros(N), np.ones(N), MIN_SEEN, math.log(LEAST_SIZE), 1)
+    replicas = Simulator(RESPONSES[name], learnt).replicate(DRAWS, ROUNDS, rng)
     assert geweke.failures(geweke.of_forest(replicas, "f", np.ones(DRAWS))) == set()
     law.assert_law(geweke.numbers_of_leaves(replicas, "f"), LEAVES)
 
