@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import log_sum_exp_of_many
+from pymc_xbart.kernels.draw import log_sum_exp_of_many, logs_of_many
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
 from pymc_xbart.kernels.ordered import Members, list_ordered_cuts, make_members, mark_members
 from pymc_xbart.kernels.sparse import Sparse, make_sparse
@@ -220,16 +220,20 @@ def score_cuts(cuts, num_cuts, node, table, rows):
     else:
         leaf_var = table.leaf_var
         sum_h = node.sum_h
-        for k in range(num_cuts):
+        # half_log is free here: it holds the product of the ratios, and then the logarithm of it.
+        for k in range(POSITION_DTYPE(num_cuts)):
             left_g = sum_of(tally[k], bits, unit)
             right_g = sum_g - left_g
             left_ratio = 1.0 + leaf_var * left_h[k]
             # sum_h - h can come out below zero by rounding where the right side has no curvature
             right_ratio = 1.0 + leaf_var * max(0.0, sum_h - left_h[k])
-            log_weight[k] = 0.5 * (
-                leaf_var * (left_g * left_g / left_ratio + right_g * right_g / right_ratio)
-                - np.log(left_ratio * right_ratio)
+            log_weight[k] = leaf_var * (
+                left_g * left_g / left_ratio + right_g * right_g / right_ratio
             )
+            half_log[k] = left_ratio * right_ratio
+        logs_of_many(half_log[:num_cuts])
+        for k in range(POSITION_DTYPE(num_cuts)):
+            log_weight[k] = 0.5 * (log_weight[k] - half_log[k])
     return log_sum_exp_of_many(log_weight, num_cuts, powers)
 
 

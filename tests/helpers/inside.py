@@ -73,6 +73,11 @@ def log_sum_exp_of_many(log_weight, size, powers):
 
 
 @kernel
+def _logs_of_many(x):
+    _draw.logs_of_many(x)
+
+
+@kernel
 def draw_from_log_weights(log_weight, size, log_total, rng):
     return _draw.draw_from_log_weights(log_weight, size, log_total, rng)
 
@@ -473,6 +478,13 @@ def sum_of_many_in_log_space(log_weights, size=None):
     log_weights = np.asarray(log_weights, float)
     powers = _draw.make_powers(log_weights.size)
     return log_sum_exp_of_many(log_weights, log_weights.size if size is None else size, powers)
+
+
+def logs_of_many(x):
+    """Logarithms of numbers from 1 on."""
+    logs = np.array(x, float)
+    _logs_of_many(logs)
+    return logs
 
 
 def draw_index(log_weights, rng):

@@ -50,6 +50,27 @@ def test_exponentials_of_many_are_those_of_the_library():
         assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)
 
 
+def test_logarithms_of_many_are_those_of_the_library(rng):
+    """At all magnitudes, and where they are close to 0 or the mantissa is cut."""
+    x = np.concatenate(
+        [
+            2.0 ** rng.uniform(0, 1023, 20_000),
+            rng.uniform(1.0, 4.0, 20_000),
+            1.0 + 2.0 ** rng.uniform(-52, 0, 20_000),
+            (np.nextafter(2.0 ** np.arange(1, 1024), 0.0)[:, None] * [1.0, np.sqrt(0.5)]).ravel(),
+            2.0 ** np.arange(1024),
+            [np.finfo(float).max],
+        ]
+    )
+    np.testing.assert_allclose(inside.logs_of_many(x), np.log(x), rtol=1e-15, atol=2e-16)
+    for size in range(20):  # whatever is left over where several are taken at a time
+        np.testing.assert_allclose(inside.logs_of_many(x[:size]), np.log(x[:size]), rtol=1e-15)
+
+
+def test_the_logarithm_of_one_is_zero():
+    assert inside.logs_of_many([1.0] * 5).tolist() == [0.0] * 5
+
+
 def draw_many(log_weights, rng, num_draws=10_000):
     return [inside.draw_index(log_weights, rng) for _ in range(num_draws)]
 
