@@ -57,7 +57,7 @@ WATCHED = {
     "sparse.gather_marked": Watched(ADD_UP),
     "ordered.list_ordered_cuts": Watched(CUT, "num_rows", "rows"),
     "cuts.list_cuts": Watched(CUT, "last - first + 1", "buckets"),
-    "column_scores.look_up_counts": Watched(SCORE, "num_cuts", "evidences"),
+    "column_scores.look_up_cuts": Watched(SCORE, "num_cuts", "evidences"),
     "column_scores.score_cuts": Watched(SCORE, "num_cuts", "evidences"),
     "draw.log_sum_exp_of_many": Watched(SCORE, "size", "evidences"),
     "score.score_node": Watched(SCORE, "node.stop - node.start", "rows"),

@@ -49,6 +49,7 @@ from pymc_xbart.kernels.route import (
 )
 from pymc_xbart.kernels.sweep import sweep
 from pymc_xbart.kernels.transplant import transplant_forest
+from pymc_xbart.kernels.weights import whole_multiples
 
 __all__ = [
     "CUT_PRIORS",
@@ -96,4 +97,5 @@ __all__ = [
     "take_trees",
     "transplant_forest",
     "tree_log_w",
+    "whole_multiples",
 ]

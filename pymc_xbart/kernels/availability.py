@@ -42,13 +42,13 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 @kernel
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
-    table = tabulate_evidence(prior.leaf_var, zeros, work.half_log, work.gain)
-    take_up(zeros, work.tally, work.rows)
+    table = tabulate_evidence(prior.leaf_var, zeros, work.blank, work.half_log, work.gain)
+    take_up(zeros, table, work.blank, work.tally, work.rows)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
-        gather_rows(work.tally, zeros, table.is_uniform, work.rows)
+        gather_rows(work.tally, zeros, table.is_tabulated, work.rows)
         add_node(tree, np.int64(0), np.int32(0), np.int32(zeros.size), np.int32(0), 0.0, 0.0)
         # Children stand behind their parent, so that the order of storage serves.
         for node in range(forest.tree_start[index + 1] - start):

@@ -14,7 +14,7 @@ from pymc_xbart.kernels.draw import log_sum_exp_of_many, logs_of_many
 from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
 from pymc_xbart.kernels.ordered import Members, list_ordered_cuts, make_members, mark_members
 from pymc_xbart.kernels.sparse import Sparse, make_sparse
-from pymc_xbart.kernels.tally import count_of, sum_of
+from pymc_xbart.kernels.tally import sum_of, weight_of
 
 # Of the types that a tree's arrays have, and comparisons: for literals, Numba would compile all
 # scoring once more.
@@ -127,7 +127,7 @@ def score_column(
     is_on_record : bool
         Whether the parent has looked at the column, too.
     knows_even : bool
-        Whether `scratch.cuts` knows the counts of all columns with even cuts.
+        Whether what is looked up for all columns with even cuts is in `scratch.cuts`.
 
     Returns
     -------
@@ -146,9 +146,10 @@ def score_column(
     scores.num_cuts[k] = num_cuts
     if num_cuts == 0 or is_left_out:
         return knows_even
-    is_even = has_even_cuts(design, v)
-    if table.is_uniform and not (is_even and knows_even):
-        look_up_counts(scratch.cuts, num_cuts, node, table, rows.bits)
+    if table.is_tabulated:
+        is_even = table.is_uniform and has_even_cuts(design, v)
+        if not (is_even and knows_even):
+            look_up_cuts(scratch.cuts, num_cuts, table)
         knows_even = is_even
     scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table, rows)
     return knows_even
@@ -187,13 +188,13 @@ def has_even_cuts(design, v):
 
 
 @inner_kernel
-def look_up_counts(cuts, num_cuts, node, table, bits):
-    """Look up in the table what the number of rows on both sides of each cut says."""
+def look_up_cuts(cuts, num_cuts, table):
+    """Look up in the table what the weights on both sides of each cut say."""
     _, tally, _, half_log, left_gain, right_gain, _, _ = cuts
-    num_rows = POSITION_DTYPE(node.stop - node.start)
-    for k in range(num_cuts):
-        left = POSITION_DTYPE(count_of(tally[k], bits))
-        right = num_rows - left
+    total = POSITION_DTYPE(weight_of(tally[num_cuts], table.layout))
+    for k in range(POSITION_DTYPE(num_cuts)):
+        left = POSITION_DTYPE(weight_of(tally[k], table.layout))
+        right = total - left
         half_log[k] = table.half_log[left] + table.half_log[right]
         left_gain[k] = table.gain[left]
         right_gain[k] = table.gain[right]
@@ -203,16 +204,16 @@ def look_up_counts(cuts, num_cuts, node, table, bits):
 def score_cuts(cuts, num_cuts, node, table, rows):
     """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp.
 
-    Where h is uniform, counts must have been looked up.
+    Where evidence is tabulated, the cuts must have been looked up.
     """
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
     _, tally, left_h, half_log, left_gain, right_gain, log_weight, powers = cuts
-    bits = rows.bits
+    layout = table.layout
     unit = rows.unit[0]
     sum_g = node.sum_g
-    if table.is_uniform:
+    if table.is_tabulated:
         for k in range(POSITION_DTYPE(num_cuts)):
-            left_g = sum_of(tally[k], bits, unit)
+            left_g = sum_of(tally[k], layout, unit)
             right_g = sum_g - left_g
             log_weight[k] = (
                 half_log[k] + left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
@@ -222,7 +223,7 @@ def score_cuts(cuts, num_cuts, node, table, rows):
         sum_h = node.sum_h
         # half_log is free here: it holds the product of the ratios, and then the logarithm of it.
         for k in range(POSITION_DTYPE(num_cuts)):
-            left_g = sum_of(tally[k], bits, unit)
+            left_g = sum_of(tally[k], layout, unit)
             right_g = sum_g - left_g
             left_ratio = 1.0 + leaf_var * left_h[k]
             # sum_h - h can come out below zero by rounding where the right side has no curvature
@@ -241,7 +242,7 @@ def score_cuts(cuts, num_cuts, node, table, rows):
 def look_at(design, table, rows, node, members):
     """Prepare finding the cuts of a node, in any column."""
     if design.order.shape[1] > 0:
-        mark_members(rows, node.start, node.stop, table.is_uniform, members)
+        mark_members(rows, node.start, node.stop, table.is_tabulated, members)
 
 
 @inlined_kernel
@@ -259,8 +260,8 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
             node.stop - node.start,
             prior.num_cutpoints,
             prior.min_samples_leaf,
-            table.is_uniform,
-            rows.bits,
+            table.is_tabulated,
+            table.layout,
             wants_codes,
             scratch.members,
             scratch.cuts,
@@ -281,7 +282,7 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
         node.start,
         node.stop,
         code_range,
-        table.is_uniform,
+        table.is_tabulated,
         node.is_ready,
         own,
         has_sibling,
@@ -306,8 +307,8 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
         node.stop - node.start,
         prior.num_cutpoints,
         prior.min_samples_leaf,
-        table.is_uniform,
-        rows.bits,
+        table.is_tabulated,
+        table.layout,
         scratch.cuts,
     )
 

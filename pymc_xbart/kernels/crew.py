@@ -17,9 +17,10 @@ from numba.core import config
 
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest, store
 from pymc_xbart.kernels.column_scores import Node, another_scratch, score_column
-from pymc_xbart.kernels.decorator import inner_kernel, kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import EvidenceTable
 from pymc_xbart.kernels.records import Design, Prior
+from pymc_xbart.kernels.tally import Layout
 
 # Rows times columns of a node: with fewer, sharing takes as long as it saves.
 LEAST_WORK = 1 << 12
@@ -42,8 +43,12 @@ JOB_DTYPE = np.dtype(
         ("num_considered", np.int64),  # see score_column
         ("is_on_record", np.bool_),
         ("is_of_root", np.bool_),  # see Scores
-        ("is_uniform", np.bool_),  # from here on as in EvidenceTable
+        ("is_tabulated", np.bool_),  # from here on as in EvidenceTable
+        ("is_uniform", np.bool_),
         ("h", np.float64),
+        ("count_end", np.int64),  # from here on as in Layout
+        ("weight_start", np.int64),
+        ("sum_start", np.int64),
     ],
     align=True,
 )
@@ -131,7 +136,7 @@ def _help(design, prior, rows, half_log, gain, scores, root_scores, scratch, cre
         knows_even = score_column(
             design,
             prior,
-            EvidenceTable(prior.leaf_var, job[0]["is_uniform"], job[0]["h"], half_log, gain),
+            table_of(job, prior, half_log, gain),
             rows,
             node_of(job),
             k,
@@ -168,8 +173,12 @@ def post(crew, node, table, num_considered, is_on_record, is_of_root, num_column
     job[0]["num_considered"] = num_considered
     job[0]["is_on_record"] = is_on_record
     job[0]["is_of_root"] = is_of_root
+    job[0]["is_tabulated"] = table.is_tabulated
     job[0]["is_uniform"] = table.is_uniform
     job[0]["h"] = table.h
+    job[0]["count_end"] = table.layout.count_end
+    job[0]["weight_start"] = table.layout.weight_start
+    job[0]["sum_start"] = table.layout.sum_start
     store(crew.numbers, DONE, 0)
     store(crew.numbers, LEFT, num_columns)
 
@@ -188,6 +197,20 @@ def node_of(job):
         job[0]["parent_place"],
         job[0]["sibling_place"],
         job[0]["has_parent"],
+    )
+
+
+@returning_kernel
+def table_of(job, prior, half_log, gain):
+    """The table with which the node is to be scored."""
+    return EvidenceTable(
+        prior.leaf_var,
+        job[0]["is_tabulated"],
+        job[0]["is_uniform"],
+        job[0]["h"],
+        Layout(job[0]["count_end"], job[0]["weight_start"], job[0]["sum_start"]),
+        half_log,
+        gain,
     )
 
 

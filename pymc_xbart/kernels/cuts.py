@@ -27,8 +27,9 @@ class Cuts(NamedTuple):
     """Candidate cuts of one column in one node, in increasing order; the rest is unused room."""
 
     code: np.ndarray  # (num_buckets,) int32, rows with code <= this go left
-    tally: np.ndarray  # (num_buckets,) int64, of the rows that go left
-    h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where h is uniform
+    # (num_buckets,) int64, of the rows that go left; behind the last cut, of all rows of the node
+    tally: np.ndarray
+    h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where evidence is tabulated
     # Scratch of the scoring, (num_buckets,) each.
     half_log: np.ndarray  # float64, as in EvidenceTable, of the left plus of the right
     left_gain: np.ndarray  # float64, as in EvidenceTable, of the left
@@ -62,8 +63,8 @@ def list_cuts(
     num_rows,
     num_cutpoints,
     min_samples_leaf,
-    uniform_h,
-    bits,
+    is_tabulated,
+    layout,
     cuts,
 ):
     """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
@@ -77,8 +78,8 @@ def list_cuts(
         As `sum_column` returns them.
     num_rows : int
         Rows of the node.
-    bits : int
-        Of a tally, for the number of rows.
+    layout : Layout
+        Of tallies.
     """
     # Arrays are taken out of their records once: inside of loops Numba would count references at
     # each access.
@@ -86,7 +87,9 @@ def list_cuts(
     cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
     step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
     last_legal = num_rows - min_samples_leaf
-    if step > 1 and _has_few(tally, bits, first, last, min_samples_leaf, last_legal, num_cutpoints):
+    if step > 1 and _has_few(
+        tally, layout, first, last, min_samples_leaf, last_legal, num_cutpoints
+    ):
         step = 1
     inverse_step = 1.0 / step
     first = POSITION_DTYPE(first)
@@ -100,10 +103,10 @@ def list_cuts(
         # is nothing that a processor could guess.
         cut_code[num_cuts] = b
         cut_tally[num_cuts] = left
-        if not uniform_h:
+        if not is_tabulated:
             left_h += sum_h[b]
             cut_h[num_cuts] = left_h
-        num_left = count_of(left, bits)
+        num_left = count_of(left, layout)
         before = num_passed
         # A division of integers takes longer than everything else here. Half a row more keeps what
         # is rounded away from whole numbers.
@@ -111,13 +114,13 @@ def list_cuts(
             num_passed = np.int64((num_left + 0.5) * inverse_step)
         num_cuts += POSITION_DTYPE(num_passed != before)
     num_cuts = np.int64(num_cuts)
-    while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], bits) > last_legal:
+    while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], layout) > last_legal:
         num_cuts -= 1
     for k in range(num_cuts):
         cut_code[k] = ((base + position[cut_code[k]] + 1) << shift) - 1
     if num_cuts == 0 and step > 1:
         # No legal cut passes a multiple of j: a value that most rows share follows them all.
-        return _list_first_cut(
+        num_cuts = _list_first_cut(
             buckets,
             position,
             base,
@@ -126,25 +129,26 @@ def list_cuts(
             last,
             min_samples_leaf,
             last_legal,
-            uniform_h,
-            bits,
+            is_tabulated,
+            layout,
             cuts,
         )
+    cut_tally[num_cuts] = left
     return num_cuts
 
 
 @inner_kernel
 def _list_first_cut(
-    buckets, position, base, shift, first, last, first_legal, last_legal, uniform_h, bits, cuts
+    buckets, position, base, shift, first, last, first_legal, last_legal, is_tabulated, layout, cuts
 ):
     """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
     left = np.int64(0)
     left_h = 0.0
     for b in range(first, last + 1):
         left += buckets.tally[b]
-        if not uniform_h:
+        if not is_tabulated:
             left_h += buckets.h[b]
-        if first_legal <= count_of(left, bits) <= last_legal:
+        if first_legal <= count_of(left, layout) <= last_legal:
             cuts.code[0] = ((base + position[b] + 1) << shift) - 1
             cuts.tally[0] = left
             cuts.h[0] = left_h
@@ -153,12 +157,12 @@ def _list_first_cut(
 
 
 @inner_kernel
-def _has_few(tally, bits, first, last, first_legal, last_legal, enough):
+def _has_few(tally, layout, first, last, first_legal, last_legal, enough):
     """Whether there are at most `enough` legal cuts."""
     num_legal = 0
     num_left = np.int64(0)
     for b in range(first, last + 1):
-        num_rows = count_of(tally[b], bits)
+        num_rows = count_of(tally[b], layout)
         num_left += num_rows
         if num_left > last_legal:
             break

@@ -16,21 +16,25 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
-from pymc_xbart.kernels.tally import count_of, sum_of
+from pymc_xbart.kernels.tally import Layout, lay_out, sum_of, weight_of
+from pymc_xbart.kernels.weights import common_divisor
 
 
 class EvidenceTable(NamedTuple):
-    """The two factors of the evidence that depend on H alone, for H = h, 2 h, ..., n h.
+    """The two factors of the evidence that depend on H alone, for H = h, 2 h, ..., W h.
 
-    Only where all rows have the same h: H then is a multiple of the row count, and a sweep needs
-    thousands of times more evidences than there are counts.
+    Only where all rows have the same h, or whole multiples of it (see `weights`): H then is a
+    multiple of the row count, or of the sum of weights, and a sweep needs thousands of times more
+    evidences than there are of these. W is that of all rows.
     """
 
     leaf_var: float
-    is_uniform: bool  # all rows have curvature h; otherwise the arrays are not filled
+    is_tabulated: bool  # if not, the arrays are not filled, and h is undefined
+    is_uniform: bool  # all rows have curvature h: the weight of rows is their number
     h: float
-    half_log: np.ndarray  # (n + 1,) -log(1 + v h c) / 2 at count c
-    gain: np.ndarray  # (n + 1,) v / (2 (1 + v h c))
+    layout: Layout  # of tallies that know the weights
+    half_log: np.ndarray  # (W + 1 or more,) -log(1 + v h w) / 2 at weight w
+    gain: np.ndarray  # (W + 1 or more,) v / (2 (1 + v h w))
 
 
 @inner_kernel
@@ -42,10 +46,10 @@ def log_evidence(sum_g, sum_h, leaf_var):
 
 @inner_kernel
 def sums_of_node(tally, sum_h, rows, table):
-    """Sums of g and h over some of `rows`. That of h is given, unless h is uniform."""
-    if table.is_uniform:
-        sum_h = count_of(tally, rows.bits) * table.h
-    return sum_of(tally, rows.bits, rows.unit[0]), sum_h
+    """Sums of g and h over some of `rows`. That of h is given, unless evidence is tabulated."""
+    if table.is_tabulated:
+        sum_h = weight_of(tally, table.layout) * table.h
+    return sum_of(tally, table.layout, rows.unit[0]), sum_h
 
 
 @inner_kernel
@@ -56,17 +60,31 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
 
 
 @returning_kernel
-def tabulate_evidence(leaf_var, h, half_log, gain):
-    """Table for this sweep's g and h; `half_log` and `gain` (n + 1,) are overwritten."""
+def tabulate_evidence(leaf_var, h, blank, half_log, gain):
+    """Table for this sweep's g and h.
+
+    `blank`, `half_log` and `gain`, all of a `Workspace`, are overwritten.
+    """
     lowest = h[0]
     highest = h[0]
     for i in range(h.size):
         lowest = min(lowest, h[i])
         highest = max(highest, h[i])
     is_uniform = lowest == highest
-    if is_uniform:
-        for count in range(half_log.size):
-            precision_ratio = 1.0 + leaf_var * lowest * count
-            half_log[count] = -0.5 * np.log(precision_ratio)
-            gain[count] = 0.5 * leaf_var / precision_ratio
-    return EvidenceTable(leaf_var, is_uniform, lowest, half_log, gain)
+    divisor = lowest
+    total_weight = np.int64(0)
+    if not is_uniform:
+        divisor, total_weight = common_divisor(h)
+    is_tabulated = is_uniform or total_weight > 0
+    if is_tabulated:
+        for weight in range(max(total_weight, h.size) + 1):
+            precision_ratio = 1.0 + leaf_var * divisor * weight
+            half_log[weight] = -0.5 * np.log(precision_ratio)
+            gain[weight] = 0.5 * leaf_var / precision_ratio
+    layout = lay_out(h.size, total_weight)
+    for i in range(h.size):
+        blank[i] = 1
+    if total_weight > 0:
+        for i in range(h.size):
+            blank[i] += np.int64(np.rint(h[i] / divisor)) << layout.weight_start
+    return EvidenceTable(leaf_var, is_tabulated, is_uniform, divisor, layout, half_log, gain)

@@ -266,7 +266,7 @@ def _walk(
     densities, and the forest that was grown (empty if none was) with its info.
     """
     num_trees = origin.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
     new = empty_forest(num_trees, 2 * origin.column.size)
     info = empty_info(num_trees)
     proposal = 0.0
@@ -276,7 +276,7 @@ def _walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin.value, start, origin_leaf[index], g, h)
-        take_up(g, work.tally, work.rows)
+        take_up(g, table, work.blank, work.tally, work.rows)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)

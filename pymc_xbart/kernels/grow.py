@@ -30,7 +30,7 @@ from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
 from pymc_xbart.kernels.histogram import NodeRows
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.score import draw_cut, score_node
-from pymc_xbart.kernels.tally import num_count_bits, tally_rows
+from pymc_xbart.kernels.tally import tally_rows
 from pymc_xbart.kernels.tree import (
     add_node,
     make_tree,
@@ -38,11 +38,13 @@ from pymc_xbart.kernels.tree import (
     split_node,
     waiting_node,
 )
+from pymc_xbart.kernels.weights import max_total_weight
 
 
 class Workspace(NamedTuple):
     """Scratch of a sweep over n rows and p columns. Nothing in it outlives a call."""
 
+    blank: np.ndarray  # (n,) int64, tally of each row for g = 0
     tally: np.ndarray  # (n,) int64, of each row for the tree at hand, in units of `rows`
     rows: NodeRows
     spare: NodeRows
@@ -54,8 +56,8 @@ class Workspace(NamedTuple):
     root_scores: Scores  # of the root, for all trees over the same g and h
     used: np.ndarray  # (p,) bool, columns
     site_column: np.ndarray  # (1,) int32
-    half_log: np.ndarray  # (n + 1,) float64, see EvidenceTable
-    gain: np.ndarray  # (n + 1,) float64
+    half_log: np.ndarray  # (max_total_weight + 1,) float64, see EvidenceTable
+    gain: np.ndarray  # (max_total_weight + 1,) float64
     crew: Crew | None  # who helps to score nodes
 
 
@@ -77,11 +79,12 @@ def make_workspace(
             np.empty(num_rows, np.uint32),
             np.empty(num_rows, np.int64),
             np.empty(num_rows),
-            num_count_bits(num_rows),
             np.ones(1),
         )
 
+    table_size = max_total_weight(num_rows) + 1
     return Workspace(
+        np.empty(num_rows, np.int64),
         np.empty(num_rows, np.int64),
         node_rows(),
         node_rows(),
@@ -93,8 +96,8 @@ def make_workspace(
         make_scores(num_columns, is_of_root=True),
         np.empty(num_columns, np.bool_),
         np.empty(1, np.int32),
-        np.empty(num_rows + 1),
-        np.empty(num_rows + 1),
+        np.empty(table_size),
+        np.empty(table_size),
         make_crew(num_threads, least_work),
     )
 
@@ -108,9 +111,13 @@ class Built(NamedTuple):
 
 
 @inner_kernel
-def take_up(g, tally, rows):
-    """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn."""
-    rows.unit[0] = tally_rows(g, rows.bits, tally)
+def take_up(g, table, blank, tally, rows):
+    """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn.
+
+    `blank` is that of the workspace, as the table was made with it; `tally` and `rows` are
+    overwritten.
+    """
+    rows.unit[0] = tally_rows(g, blank, table.layout, tally)
 
 
 @inner_kernel
@@ -143,7 +150,7 @@ def build_tree(
     rows = work.rows
     num_places = work.scratch.stored.tally.shape[0]
     min_rows = work.scratch.buckets.tally.size
-    tally, sum_h = gather_rows(work.tally, h, table.is_uniform, rows)
+    tally, sum_h = gather_rows(work.tally, h, table.is_tabulated, rows)
     sum_g, sum_h = sums_of_node(tally, sum_h, rows, table)
     add_node(tree, np.int64(0), np.int32(0), np.int32(h.size), np.int32(0), sum_g, sum_h)
     if num_places > 0 and is_shared(choice):  # else a child may need sums that its parent lacks

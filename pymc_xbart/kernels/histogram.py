@@ -30,8 +30,7 @@ class NodeRows(NamedTuple):
 
     row: np.ndarray  # (n,) uint32
     tally: np.ndarray  # (n,) int64
-    h: np.ndarray  # (n,) float64; undefined where h is uniform
-    bits: int  # of a tally, for the number of rows
+    h: np.ndarray  # (n,) float64; undefined where evidence is tabulated
     unit: np.ndarray  # (1,) float64, of a tally's sum of g
 
 
@@ -39,7 +38,7 @@ class Buckets(NamedTuple):
     """Sums of one column in one node, or of all columns in several nodes."""
 
     tally: np.ndarray  # (..., num_buckets) int64
-    h: np.ndarray  # (..., num_buckets) float64, undefined where h is uniform
+    h: np.ndarray  # (..., num_buckets) float64, undefined where evidence is tabulated
 
 
 def num_buckets(num_cutpoints: int) -> int:
@@ -81,7 +80,7 @@ def sum_column(
     start,
     stop,
     code_range,
-    uniform_h,
+    is_tabulated,
     is_ready,
     own,
     has_sibling,
@@ -132,16 +131,16 @@ def sum_column(
         last = (code_range[1] >> shift) - base
         is_sparse = may_be_sparse and last > stop - start
         if is_sparse:
-            add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse)
+            add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse)
             first = np.int64(0)
-            last = gather_marked(sparse, last, uniform_h, own) - 1
+            last = gather_marked(sparse, last, is_tabulated, own) - 1
             width = sparse.position[last] - sparse.position[0]
         else:
             if is_narrowed or not is_ready:
-                _clear(own, last, uniform_h)
-                _add_rows(codes, rows, start, stop, base, shift, uniform_h, own)
+                _clear(own, last, is_tabulated)
+                _add_rows(codes, rows, start, stop, base, shift, is_tabulated, own)
             if has_sibling and not is_narrowed:
-                _subtract(parent, own, sibling, last, uniform_h)
+                _subtract(parent, own, sibling, last, is_tabulated)
             first, last = _occupied(own.tally, last)
             width = last - first
         # A node that fills more than half of its buckets would need more than there are under the
@@ -153,37 +152,37 @@ def sum_column(
 
 
 @inner_kernel
-def _clear(buckets, last, uniform_h):
+def _clear(buckets, last, is_tabulated):
     """Set the buckets up to `last` to zero."""
     tally, sum_h = buckets
     for b in range(last + 1):
         tally[b] = 0
-    if not uniform_h:
+    if not is_tabulated:
         for b in range(last + 1):
             sum_h[b] = 0.0
 
 
 @inner_kernel
-def _subtract(parent, own, sibling, last, uniform_h):
+def _subtract(parent, own, sibling, last, is_tabulated):
     """Write what is left of the parent's sums without the node's to `sibling`."""
     parent_tally, parent_h = parent
     own_tally, own_h = own
     tally, sum_h = sibling
     for b in range(last + 1):
         tally[b] = parent_tally[b] - own_tally[b]
-    if not uniform_h:
+    if not is_tabulated:
         for b in range(last + 1):
             sum_h[b] = parent_h[b] - own_h[b]
 
 
 @inner_kernel
-def _add_rows(codes, rows, start, stop, base, shift, uniform_h, buckets):
+def _add_rows(codes, rows, start, stop, base, shift, is_tabulated, buckets):
     """Add tally and h of each row to the bucket of its code."""
-    row, tally, h, _, _ = rows
+    row, tally, h, _ = rows
     sum_tally, sum_h = buckets
     base = POSITION_DTYPE(base)
     shift = POSITION_DTYPE(shift)
-    if uniform_h:
+    if is_tabulated:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
             sum_tally[b] += tally[i]

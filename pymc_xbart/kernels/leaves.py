@@ -60,7 +60,7 @@ def make_block(num_trees, num_rows, max_leaves):
 
 
 @inner_kernel
-def redraw_leaves(forest, leaf_of_row, g, table, tally, rows, block, rng):
+def redraw_leaves(forest, leaf_of_row, g, table, blank, tally, rows, block, rng):
     """Draw the leaf values of some trees from their joint law given all else.
 
     The values in `forest` and g are overwritten; `tally` (n,) and `rows` are scratch. All rows must
@@ -70,7 +70,7 @@ def redraw_leaves(forest, leaf_of_row, g, table, tally, rows, block, rng):
     if num_trees < 2:  # a single tree has been drawn given the others
         return
     num_leaves = block.stop[num_trees - 1]
-    take_up(g, tally, rows)
+    take_up(g, table, blank, tally, rows)
     add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block)
     add_up_shared(num_trees, table, block)
     precision = block.precision[:num_leaves, :num_leaves]

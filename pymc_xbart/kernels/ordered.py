@@ -20,7 +20,7 @@ class Members(NamedTuple):
     """Rows of one node among all n rows."""
 
     tally: np.ndarray  # (n,) int64, by row; 0 for rows of other nodes
-    h: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes, and if h is uniform
+    h: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes, or if tabulated
     row: np.ndarray  # (n + 1,) ORDER_DTYPE, those of the node in the order of a column
     running: np.ndarray  # (n + 1,) int64, tallies of the first, the first two, ... of them
 
@@ -45,16 +45,16 @@ def order_rows(codes: np.ndarray) -> np.ndarray:
 
 
 @inner_kernel
-def mark_members(rows, start, stop, uniform_h, members):
+def mark_members(rows, start, stop, is_tabulated, members):
     """Let `members` hold the rows of the node `rows[start:stop]`."""
-    row, tally, h, _, _ = rows
+    row, tally, h, _ = rows
     member_tally, member_h, _, _ = members
     for i in range(member_tally.size):
         member_tally[i] = 0
     for k in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         i = POSITION_DTYPE(row[k])
         member_tally[i] = tally[k]
-        if not uniform_h:
+        if not is_tabulated:
             member_h[i] = h[k]
 
 
@@ -66,8 +66,8 @@ def list_ordered_cuts(
     num_rows,
     num_cutpoints,
     min_samples_leaf,
-    uniform_h,
-    bits,
+    is_tabulated,
+    layout,
     wants_codes,
     members,
     cuts,
@@ -84,13 +84,13 @@ def list_ordered_cuts(
         Whether any two rows have the same code.
     num_rows : int
         Rows of the node, which `members` holds.
-    bits : int
-        Of a tally, for the number of rows.
+    layout : Layout
+        Of tallies.
     wants_codes : bool
         Whether `cuts.code` is asked for, which takes some more time.
     """
-    lists_rows = wants_codes or has_ties or not uniform_h
-    _add_up(order, lists_rows, bits, members)
+    lists_rows = wants_codes or has_ties or not is_tabulated
+    total = _add_up(order, lists_rows, layout, members)
     step = max(1, (num_rows - 2) // num_cutpoints)
     last_legal = num_rows - min_samples_leaf
     if step > 1 and _has_few(
@@ -102,21 +102,28 @@ def list_ordered_cuts(
     if not lists_rows:
         if first > last_legal:
             first, step = min_samples_leaf, num_rows
-        return _pick_even(members.running, first, step, last_legal, cuts.tally)
-    num_cuts = _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts)
-    if num_cuts == 0 and step > 1:
-        first, step = min_samples_leaf, num_rows
+        num_cuts = _pick_even(members.running, first, step, last_legal, cuts.tally)
+    else:
         num_cuts = _walk(
-            codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts
+            codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts
         )
+        if num_cuts == 0 and step > 1:
+            first, step = min_samples_leaf, num_rows
+            num_cuts = _walk(
+                codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts
+            )
+    cuts.tally[num_cuts] = total
     return num_cuts
 
 
 @inner_kernel
-def _add_up(order, lists_rows, bits, members):
-    """Add up the node's rows in the order of a column, one by one, and list them if asked to."""
+def _add_up(order, lists_rows, layout, members):
+    """Add up the node's rows in the order of a column, one by one, and list them if asked to.
+
+    Returns their tally.
+    """
     tally, _, row, running = members
-    in_count = POSITION_DTYPE((np.int64(1) << bits) - 1)
+    in_count = POSITION_DTYPE((np.int64(1) << layout.count_end) - 1)
     total = np.int64(0)
     # What is written for a row of another node is overwritten by the next of this one: their number
     # is part of the tally.
@@ -132,6 +139,7 @@ def _add_up(order, lists_rows, bits, members):
             position = POSITION_DTYPE(total) & in_count
             total += tally[order[k]]
             running[position] = total
+    return total
 
 
 @inner_kernel
@@ -154,7 +162,7 @@ def _pick_even(running, first, step, last_legal, tally):
 
 
 @inner_kernel
-def _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members, cuts):
+def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts):
     """List the cut at or behind `first` rows, and those behind further multiples of `step`."""
     _, h, row, running = members
     cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
@@ -174,7 +182,7 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, uniform_h, members
                 break
         cut_tally[num_cuts] = running[num_left - 1]
         cut_code[num_cuts] = codes[row[num_left - 1]]
-        if not uniform_h:
+        if not is_tabulated:
             left_h += _sum_at(h, row, before, num_left)
             cut_h[num_cuts] = left_h
         num_cuts += 1

@@ -13,7 +13,7 @@ from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 
 @inner_kernel
-def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
+def partition_rows(codes, cut, rows, start, stop, is_tabulated, spare):
     """Move the rows with code <= cut to the front of `rows[start:stop]`.
 
     Parameters
@@ -24,8 +24,8 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
         A code.
     rows : NodeRows
         Reordered in place between start and stop.
-    uniform_h : bool
-        Whether all rows have the same h, so that it need not be moved, or summed.
+    is_tabulated : bool
+        Whether evidence is, so that h need not be moved, or summed.
     spare : NodeRows
         Scratch of the same size.
 
@@ -39,10 +39,10 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
     left, right : int
         Tallies of both sides.
     left_h, right_h : float
-        Sums over both sides; 0 where h is uniform.
+        Sums over both sides; 0 where evidence is tabulated.
     """
-    row, tally, h, _, _ = rows
-    spare_row, spare_tally, spare_h, _, _ = spare
+    row, tally, h, _ = rows
+    spare_row, spare_tally, spare_h, _ = spare
     middle = POSITION_DTYPE(start)
     num_right = POSITION_DTYPE(0)
     one = POSITION_DTYPE(1)  # a plain 1 is signed and would turn the sum into a float
@@ -53,7 +53,7 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
         spare_tally[num_right] = tally[i]
         row[middle] = row[i]
         tally[middle] = tally[i]
-        if not uniform_h:
+        if not is_tabulated:
             spare_h[num_right] = h[i]
             h[middle] = h[i]
         middle += is_left
@@ -64,7 +64,7 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
     for i in range(POSITION_DTYPE(start), middle):
         last_left = max(last_left, codes[row[i]])
         left += tally[i]
-        if not uniform_h:
+        if not is_tabulated:
             left_h += h[i]
     right = np.int64(0)
     right_h = 0.0
@@ -72,26 +72,26 @@ def partition_rows(codes, cut, rows, start, stop, uniform_h, spare):
         row[middle + i] = spare_row[i]
         tally[middle + i] = spare_tally[i]
         right += spare_tally[i]
-        if not uniform_h:
+        if not is_tabulated:
             h[middle + i] = spare_h[i]
             right_h += spare_h[i]
     return np.int64(middle), last_left, left, right, left_h, right_h
 
 
 @inner_kernel
-def gather_rows(tally, h, uniform_h, rows):
+def gather_rows(tally, h, is_tabulated, rows):
     """Put all rows into one node, in order: `rows` is overwritten. Returns their tally, and sum h.
 
-    The sum of h is 0 where h is uniform.
+    The sum of h is 0 where evidence is tabulated.
     """
-    row, row_tally, row_h, _, _ = rows
+    row, row_tally, row_h, _ = rows
     total = np.int64(0)
     for i in range(tally.size):
         row[i] = i
         row_tally[i] = tally[i]
         total += tally[i]
     sum_h = 0.0
-    if not uniform_h:
+    if not is_tabulated:
         for i in range(h.size):
             row_h[i] = h[i]
             sum_h += h[i]
@@ -99,12 +99,12 @@ def gather_rows(tally, h, uniform_h, rows):
 
 
 @inner_kernel
-def gather_leaves(tally, h, uniform_h, leaf, first, num_leaves, rows):
+def gather_leaves(tally, h, is_tabulated, leaf, first, num_leaves, rows):
     """Put the rows of the leaves first, first + 1, ... into one node, in order.
 
-    Returns how many there are, their tally, and their sum of h, which is 0 where h is uniform.
+    Returns how many there are, their tally, and their sum of h, or 0 where evidence is tabulated.
     """
-    row, row_tally, row_h, _, _ = rows
+    row, row_tally, row_h, _ = rows
     total = np.int64(0)
     sum_h = 0.0
     size = POSITION_DTYPE(0)
@@ -114,7 +114,7 @@ def gather_leaves(tally, h, uniform_h, leaf, first, num_leaves, rows):
         row_tally[size] = tally[i]
         is_in = first <= leaf[i] < first + num_leaves
         total += tally[i] if is_in else 0
-        if not uniform_h:
+        if not is_tabulated:
             row_h[size] = h[i]
             sum_h += h[i] if is_in else 0.0
         size += POSITION_DTYPE(is_in)

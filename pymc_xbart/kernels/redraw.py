@@ -133,7 +133,7 @@ def gather_site(tree, site, leaf, tally, h, table, rows):
     if not is_leaf(tree, site):
         first = np.int64(tree[site]["left"])
         num_leaves = 2
-    size, total, sum_h = gather_leaves(tally, h, table.is_uniform, leaf, first, num_leaves, rows)
+    size, total, sum_h = gather_leaves(tally, h, table.is_tabulated, leaf, first, num_leaves, rows)
     sum_g, sum_h = sums_of_node(total, sum_h, rows, table)
     return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
 
@@ -186,7 +186,7 @@ def divide(design, prior, table, node, column, cut, log_stop, work):
     if column == NO_COLUMN:
         return Halves(np.int64(node.stop), np.int64(0), 0.0)
     middle, last_left, _, _, _, _ = partition_rows(
-        design.codes[column], cut, work.rows, node.start, node.stop, table.is_uniform, work.spare
+        design.codes[column], cut, work.rows, node.start, node.stop, table.is_tabulated, work.spare
     )
     log_surplus = 0.0
     if log_stop < 0.0:

@@ -24,7 +24,7 @@ from pymc_xbart.kernels.column_scores import (
     YES,
     find_cuts,
     look_at,
-    look_up_counts,
+    look_up_cuts,
     score_column,
     score_cuts,
     start_code_range,
@@ -167,8 +167,8 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     again = without_places(node, node.place)
     look_at(design, table, rows, node, scratch.members)
     num_cuts = find_cuts(design, prior, table, rows, again, v, YES, scratch)
-    if table.is_uniform:
-        look_up_counts(scratch.cuts, num_cuts, again, table, rows.bits)
+    if table.is_tabulated:
+        look_up_cuts(scratch.cuts, num_cuts, table)
     log_total = score_cuts(scratch.cuts, num_cuts, again, table, rows)
     drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
     return scratch.cuts.code[drawn]

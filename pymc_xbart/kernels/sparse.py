@@ -60,16 +60,16 @@ def _lowest_bit_of_compiled(word):  # noqa: ARG001
 
 
 @inner_kernel
-def add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse):
+def add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse):
     """Add tally and h of each row to the bucket of its code, and mark the bucket."""
-    row, tally, h, _, _ = rows
+    row, tally, h, _ = rows
     sum_tally, sum_h, marks, _, _ = sparse
     base = POSITION_DTYPE(base)
     shift = POSITION_DTYPE(shift)
     log_word = POSITION_DTYPE(LOG_WORD)
     in_word = POSITION_DTYPE((1 << LOG_WORD) - 1)
     one = WORD_DTYPE(1)
-    if uniform_h:
+    if is_tabulated:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
             sum_tally[b] += tally[i]
@@ -83,7 +83,7 @@ def add_marked(codes, rows, start, stop, base, shift, uniform_h, sparse):
 
 
 @inner_kernel
-def gather_marked(sparse, last, uniform_h, own):
+def gather_marked(sparse, last, is_tabulated, own):
     """Move the sums of marked buckets up to `last` to the front of `own`. Returns their number."""
     tally, sum_h, marks, position, _ = sparse
     own_tally, own_h = own
@@ -99,7 +99,7 @@ def gather_marked(sparse, last, uniform_h, own):
             position[size] = b
             own_tally[size] = tally[b]
             tally[b] = 0
-            if not uniform_h:
+            if not is_tabulated:
                 own_h[size] = sum_h[b]
                 sum_h[b] = 0.0
             size += 1

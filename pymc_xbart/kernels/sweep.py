@@ -124,14 +124,14 @@ def _sweep(
 ):
     """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
     new = empty_forest(num_trees, 2 * forest.column.size)
     info = empty_info(num_trees)
     for index in range(num_trees):
         start = forest.tree_start[index]
         leaf = leaf_of_row[index]
         take_out(forest.value, start, leaf, g, h)
-        take_up(g, work.tally, work.rows)
+        take_up(g, table, work.blank, work.tally, work.rows)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -157,11 +157,11 @@ def _sweep(
                 redraw_weights(choice.weights, side.split_counts, rng)
             if side.draws_noise:
                 redraw_noise(g, h, side, rng)
-                table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+                table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
     if is_corrected and redraws_leaves and table.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
-            redraw_leaves(new, leaf_of_row, g, table, work.tally, work.rows, block, rng)
+            redraw_leaves(new, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng)
     return new, info
 
 

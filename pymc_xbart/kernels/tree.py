@@ -65,7 +65,7 @@ def split_node(tree, node, left, column, cut, codes, table, rows, spare):
     start = tree[node]["start"]
     stop = tree[node]["stop"]
     middle, last_left, left_tally, right_tally, left_h, right_h = partition_rows(
-        codes, cut, rows, start, stop, table.is_uniform, spare
+        codes, cut, rows, start, stop, table.is_tabulated, spare
     )
     left_g, left_h = sums_of_node(left_tally, left_h, rows, table)
     right_g, right_h = sums_of_node(right_tally, right_h, rows, table)
@@ -143,7 +143,7 @@ def sum_leaves(tree, num_nodes, leaf, tally, h, table, rows):
     else:
         for i in range(leaf.size):
             tree[leaf[i]]["tally"] += tally[i]
-    if not table.is_uniform:
+    if not table.is_tabulated:
         for i in range(leaf.size):
             tree[leaf[i]]["sum_h"] += h[i]
     for node in range(num_nodes):

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pymc_xbart.kernels import whole_multiples
 from tests.helpers import inside, slow
 
 COLUMN_KINDS = {
@@ -23,10 +24,12 @@ def random_X(rng, n, p):
 
 
 def random_h(rng, n):
-    """Curvatures: all equal, unequal, or unequal with zeros among them."""
-    kind = rng.integers(3)
+    """Curvatures: all equal, whole multiples, unequal, or unequal with zeros among them."""
+    kind = rng.integers(4)
     if kind == 0:
         return np.full(n, rng.uniform(0.2, 3))
+    if kind == 3:
+        return whole_multiples(rng.gamma(1.0, 1.5, n), 4.0, rng)
     h = rng.gamma(1.0, 1.5, n)
     if kind == 2:
         h[rng.random(n) < 0.3] = 0.0

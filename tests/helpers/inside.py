@@ -93,8 +93,8 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
 
 
 @kernel
-def tabulate_evidence(leaf_var, h, half_log, gain):
-    return _evidence.tabulate_evidence(leaf_var, h, half_log, gain)
+def tabulate_evidence(leaf_var, h, blank, half_log, gain):
+    return _evidence.tabulate_evidence(leaf_var, h, blank, half_log, gain)
 
 
 @kernel
@@ -128,7 +128,9 @@ def solve(r, x):
 @kernel
 def _redraw_leaves(forest, leaf_of_row, g, table, work, max_leaves, rng):
     block = _leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
-    _leaves.redraw_leaves(forest, leaf_of_row, g, table, work.tally, work.rows, block, rng)
+    _leaves.redraw_leaves(
+        forest, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng
+    )
     return block.tree
 
 
@@ -149,21 +151,26 @@ def redraw_weights(weights, split_counts, rng):
 
 
 @kernel
-def tally_rows(g, bits, tally):
-    return _tally.tally_rows(g, bits, tally)
+def lay_out(num_rows, total_weight):
+    return _tally.lay_out(num_rows, total_weight)
+
+
+@kernel
+def tally_rows(g, blank, layout, tally):
+    return _tally.tally_rows(g, blank, layout, tally)
 
 
 @kernel
 def gather_rows(g, h, table, work):
-    _grow.take_up(g, work.tally, work.rows)
-    tally, sum_h = _partition.gather_rows(work.tally, h, table.is_uniform, work.rows)
+    _grow.take_up(g, table, work.blank, work.tally, work.rows)
+    tally, sum_h = _partition.gather_rows(work.tally, h, table.is_tabulated, work.rows)
     return _evidence.sums_of_node(tally, sum_h, work.rows, table)
 
 
 @kernel
 def partition_rows(codes, cut, rows, start, stop, table, spare):
     middle, last_left, left, right, left_h, right_h = _partition.partition_rows(
-        codes, cut, rows, start, stop, table.is_uniform, spare
+        codes, cut, rows, start, stop, table.is_tabulated, spare
     )
     return (
         middle,
@@ -181,8 +188,8 @@ def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
 
 @kernel
 def score_cuts(cuts, num_cuts, node, table, rows):
-    if table.is_uniform:
-        _column_scores.look_up_counts(cuts, num_cuts, node, table, rows.bits)
+    if table.is_tabulated:
+        _column_scores.look_up_cuts(cuts, num_cuts, table)
     return _column_scores.score_cuts(cuts, num_cuts, node, table, rows)
 
 
@@ -273,7 +280,8 @@ def without_stored_sums(case):
 
 
 def table_of(case):
-    return tabulate_evidence(case.prior.leaf_var, case.h, case.work.half_log, case.work.gain)
+    work = case.work
+    return tabulate_evidence(case.prior.leaf_var, case.h, work.blank, work.half_log, work.gain)
 
 
 def open_root(case):
@@ -307,9 +315,9 @@ def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
 def rows_of(case, node):
     """Row numbers of a node, with g and h as they lie beside them."""
     row, tally, h = (array[node.start : node.stop].copy() for array in case.work.rows[:3])
-    _, g = unpack(case, tally)
-    if table_of(case).is_uniform:  # then h does not lie beside them
-        h = np.full(row.size, case.h[0])
+    _, _, g = unpack(case, tally)
+    if table_of(case).is_tabulated:  # then h does not lie beside them
+        h = case.h[row]
     return row, g, h
 
 
@@ -319,10 +327,21 @@ def tallied(case, g):
     return np.rint(g / unit) * unit
 
 
+def as_tallied(case):
+    """The same case with what is left of its g, which is fewer digits where rows have weights."""
+    open_root(case)
+    return case._replace(g=tallied(case, case.g))
+
+
 def unpack(case, tally):
-    """Number of rows and sum of g of each tally."""
-    _, _, _, bits, unit = case.work.rows
-    return tally & ((1 << bits) - 1), (tally >> bits) * unit[0]
+    """Number of rows, sum of weights and sum of g of each tally."""
+    return _read(tally, table_of(case).layout, case.work.rows.unit[0])
+
+
+def _read(tally, layout, unit):
+    count = tally & ((1 << layout.count_end) - 1)
+    weight = (tally & ((1 << layout.sum_start) - 1)) >> layout.weight_start
+    return count, weight, (tally >> layout.sum_start) * unit
 
 
 def scored(node):
@@ -346,7 +365,10 @@ def cuts_of(case, node, column, code_range=None, *, wants_codes=True):
         *(scored(node), column, wants_codes, scratch),
     )
     code, tally, h = (array[:num_cuts] for array in scratch.cuts[:3])
-    found = zip(code.tolist(), *map(np.ndarray.tolist, (*unpack(case, tally), h)), strict=True)
+    count, weight, g = unpack(case, tally)
+    if table_of(case).is_tabulated:
+        h = weight * table_of(case).h
+    found = zip(*map(np.ndarray.tolist, (code, count, g, h)), strict=True)
     return [Cut(*cut) for cut in found], tuple(range_used.tolist())
 
 
@@ -461,12 +483,24 @@ def columns_for_tree(choice, forest, tree, rng):
     return columns_considered(choice, rng)
 
 
-def tabulated_evidence(case, count, sum_g):
-    """Evidence of a node with `count` rows, from the table; None if the case has none."""
+def tabulated_evidence(case, weight, sum_g):
+    """Evidence of a node whose rows weigh so much, from the table; None if the case has none."""
     table = table_of(case)
-    if not table.is_uniform:
+    if not table.is_tabulated:
         return None
-    return table.half_log[count] + table.gain[count] * sum_g**2
+    return table.half_log[weight] + table.gain[weight] * sum_g**2
+
+
+def weights_of(h):
+    """Number that all of h are whole multiples of, with the weights; None if they are not.
+
+    Where all h are equal, the weights are 1.
+    """
+    case = make_case(np.zeros((len(h), 1)), h=h)
+    table = table_of(case)
+    if not table.is_tabulated:
+        return None
+    return table.h, unpack(case, case.work.blank)[1].tolist()
 
 
 def sum_in_log_space(log_weights, size=None):
@@ -493,14 +527,16 @@ def draw_index(log_weights, rng):
     return draw_from_log_weights(log_weights, log_weights.size, log_total, rng)
 
 
-def tally(g):
-    """Tallies of rows, and how to read a sum of them: (number, sum of g)."""
+def tally(g, weight=None):
+    """Tallies of rows, and how to read a sum of them: (number, weight, sum of g).
+
+    Also the bits that number and weight take. Without weights, each row weighs 1.
+    """
     g = np.asarray(g, float)
-    bits = _tally.num_count_bits(g.size)
+    layout = lay_out(g.size, 0 if weight is None else sum(weight))
+    blank = np.ones(g.size, np.int64)
+    if weight is not None:
+        blank += np.asarray(weight, np.int64) << layout.weight_start
     tallies = np.empty(g.size, np.int64)
-    unit = tally_rows(g, bits, tallies)
-
-    def read(tally):
-        return int(tally) & ((1 << bits) - 1), (int(tally) >> bits) * unit
-
-    return tallies, read
+    unit = tally_rows(g, blank, layout, tallies)
+    return tallies, lambda tally: _read(int(tally), layout, unit), layout.sum_start

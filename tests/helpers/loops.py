@@ -24,9 +24,9 @@ def grow_trees(case, num_trees, rng, choice=None):
 
 @kernel
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
-    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
     forest = empty_forest(num_trees, 16 * num_trees)
-    take_up(g, work.tally, work.rows)
+    take_up(g, table, work.blank, work.tally, work.rows)
     for index in range(num_trees):
         built = build_tree(
             stump, 0, False, False, work.tree, h, design, prior, table, choice, work, rng
@@ -79,8 +79,8 @@ def follow_trees(case, forest, choice=None):
 
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
-    table = tabulate_evidence(prior.leaf_var, h, work.half_log, work.gain)
-    take_up(g, work.tally, work.rows)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+    take_up(g, table, work.blank, work.tally, work.rows)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
         built = build_tree(

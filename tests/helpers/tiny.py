@@ -63,6 +63,7 @@ KINDS = {
 CURVATURES = {
     "equal h": lambda _, n: np.full(n, 1.3),
     "unequal h": lambda rng, n: np.append(rng.gamma(1.0, 1.5, n - 1), 0.0),
+    "whole multiples": lambda rng, n: 0.4 * np.append(rng.permutation(n - 1), 3),
 }
 
 

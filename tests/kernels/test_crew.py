@@ -31,6 +31,7 @@ MANY_ROWS = MAX_ORDERED + 76  # so many that rows are added up in buckets
 THREADS = (2,) if numba.config.DISABLE_JIT else (2, 3)
 CURVATURES = {
     "equal": lambda _, n: np.full(n, 4.0),
+    "whole multiples": lambda rng, n: rng.poisson(4.0, n).astype(float),
     "unequal": lambda rng, n: rng.gamma(1.0, 4.0, n),
 }
 

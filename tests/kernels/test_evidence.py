@@ -64,6 +64,18 @@ def test_tabulated_evidence_is_the_evidence(rng, h):
         )
 
 
+@pytest.mark.parametrize("h", [0.3, 1e8])
+def test_tabulated_evidence_of_whole_multiples_is_the_evidence(rng, h):
+    weights = rng.permutation(np.arange(30) % 9)
+    case = inside.make_case(rng.standard_normal((30, 1)), h=h * weights, leaf_var=0.7)
+    for weight in range(weights.sum() + 1):
+        sum_g = rng.standard_normal() * math.sqrt(1 + h * weight)
+        tabulated = inside.tabulated_evidence(case, weight, sum_g)
+        assert tabulated == pytest.approx(
+            inside.log_evidence(sum_g, h * weight, 0.7), rel=1e-12, abs=1e-12
+        )
+
+
 def test_unequal_curvatures_are_not_tabulated(rng):
     h = np.full(10, 0.3)
     h[int(rng.integers(10))] = np.nextafter(0.3, 1.0)

@@ -24,6 +24,7 @@ def some_rows(rng, n):
 
 
 def assert_scores(case, rows, depth):
+    case = inside.as_tallied(case)
     log_weights, log_total = inside.score(case, inside.open_node(case, rows, depth))
     expected = weights_by_column(case, rows, depth)
     np.testing.assert_allclose(log_weights, expected, rtol=1e-11, atol=1e-11)
@@ -124,6 +125,24 @@ def test_equal_and_almost_equal_curvatures_give_the_same_weights(rng):
         rtol=1e-12,
         atol=1e-12,
     )
+
+
+@pytest.mark.parametrize("n", [30, 1500])
+def test_whole_and_almost_whole_multiples_give_the_same_weights(rng, n):
+    X = np.column_stack([rng.standard_normal((n, 2)), cases.random_X(rng, n, 3)])
+    g, h = rng.standard_normal(n), 0.3 * rng.permutation(np.arange(n) % 8)
+    almost = h * (1 + 1e-12 * rng.standard_normal(n))
+    tabulated = inside.as_tallied(inside.make_case(X, g, h))
+    computed = inside.make_case(X, tabulated.g, almost)
+    assert inside.tabulated_evidence(tabulated, 0, 0.0) is not None
+    assert inside.tabulated_evidence(computed, 0, 0.0) is None
+    for rows in (np.arange(n), some_rows(rng, n)):
+        np.testing.assert_allclose(
+            inside.score(tabulated, inside.open_node(tabulated, rows))[0],
+            inside.score(computed, inside.open_node(computed, rows))[0],
+            rtol=1e-9,
+            atol=1e-9,
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e60])

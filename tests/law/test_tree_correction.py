@@ -93,7 +93,9 @@ def test_so_it_does_when_all_cuts_weigh_the_same(rng, kind, curvature):
 def test_so_it_does_at_thousands_of_rows(rng, kind, mtry, curvature):
     """Large nodes leave their sums to a child; the law is that of the few distinct rows."""
     case = tiny.make(kind, curvature, rng, num_cutpoints=100)
-    many = tiny.repeated(case, times=500)
+    # Weights leave a tally fewer bits for g than the comparison asks for: it gets no more than fit.
+    case = case._replace(g=np.rint(2.0**20 * case.g) / 2.0**20)
+    many = tiny.repeated(case, times=512)
     assert many.num_rows > 3 * inside.num_buckets(100)
     assert_keeps_posterior(many, mtry, case.problem)
 
