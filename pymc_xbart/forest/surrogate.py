@@ -21,12 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_xbart.forest.nonquadratic import LogLikelihood
-from pymc_xbart.kernels import STEEPEST
+from pymc_xbart.kernels import STEEPEST, whole_multiples
 
 Array = NDArray[np.float64]
 
 MIN_SEEN = 20  # values of f that say where it is
 NODE = math.sqrt(3.0)  # m and m +- NODE s, with weights 2/3, 1/6, 1/6
+# Curvatures are rounded to multiples of their mean over this. More would take larger tables, and
+# fewer would make the stand-in a worse one.
+COARSE = 4.0
 NARROWEST = 1e-6  # a variance, relative to the prior's: where f has hardly moved
 
 TARGET = 0.7  # of the probability that a block is accepted
@@ -119,3 +122,10 @@ def linearise(surrogate: Surrogate, likelihood: LogLikelihood, prior_var: float)
     is_usable = (np.abs(slope) <= STEEPEST) & (np.abs(curvature) <= STEEPEST)  # false for NaN
     slope = np.where(is_usable, slope, 0.0)
     return Quadratic(mean, slope, np.where(is_usable, np.maximum(curvature, 0.0), 0.0))
+
+
+def coarsen(quadratic: Quadratic, rng: np.random.Generator) -> Quadratic:
+    """Round curvatures at random, without bias, to what kernels can look up."""
+    if not quadratic.curvature.any():
+        return quadratic
+    return quadratic._replace(curvature=whole_multiples(quadratic.curvature, COARSE, rng))

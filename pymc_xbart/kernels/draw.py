@@ -65,7 +65,7 @@ def log_sum_exp_of_many(log_weight, size, powers):
         log_weight[k] = -np.inf
     _exponentials(log_weight[:padded], largest, powers.mantissa[:padded], powers.power[:padded])
     _to_powers_of_two(powers.bits[:padded])
-    return largest + np.log(_dot(powers.mantissa[:padded], powers.power[:padded]))
+    return largest + np.log(dot(powers.mantissa[:padded], powers.power[:padded]))
 
 
 @contracting_kernel
@@ -153,7 +153,7 @@ def _largest(a):
 
 
 @inner_kernel
-def _dot(a, b):
+def dot(a, b):
     """Sum of products, in four sums that do not wait for each other."""
     first = 0.0
     second = 0.0

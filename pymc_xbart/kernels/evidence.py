@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
+from pymc_xbart.kernels.draw import logs_of_many
 from pymc_xbart.kernels.tally import Layout, lay_out, sum_of, weight_of
 from pymc_xbart.kernels.weights import common_divisor
 
@@ -65,26 +66,40 @@ def tabulate_evidence(leaf_var, h, blank, half_log, gain):
 
     `blank`, `half_log` and `gain`, all of a `Workspace`, are overwritten.
     """
-    lowest = h[0]
-    highest = h[0]
-    for i in range(h.size):
-        lowest = min(lowest, h[i])
-        highest = max(highest, h[i])
-    is_uniform = lowest == highest
-    divisor = lowest
+    is_uniform = all_equal(h)
+    divisor = h[0]
     total_weight = np.int64(0)
     if not is_uniform:
         divisor, total_weight = common_divisor(h)
     is_tabulated = is_uniform or total_weight > 0
     if is_tabulated:
-        for weight in range(max(total_weight, h.size) + 1):
-            precision_ratio = 1.0 + leaf_var * divisor * weight
-            half_log[weight] = -0.5 * np.log(precision_ratio)
-            gain[weight] = 0.5 * leaf_var / precision_ratio
+        size = max(total_weight, h.size) + 1
+        _tabulate(leaf_var, divisor, half_log[:size], gain[:size])
     layout = lay_out(h.size, total_weight)
-    for i in range(h.size):
-        blank[i] = 1
     if total_weight > 0:
         for i in range(h.size):
-            blank[i] += np.int64(np.rint(h[i] / divisor)) << layout.weight_start
+            weight = np.int64(np.rint(h[i] / divisor))
+            blank[i] = (weight << layout.weight_start) + 1
     return EvidenceTable(leaf_var, is_tabulated, is_uniform, divisor, layout, half_log, gain)
+
+
+@inner_kernel
+def all_equal(h):
+    """Whether all h (n,) are the same."""
+    num_others = 0
+    for i in range(h.size):
+        num_others += h[i] != h[0]
+    return num_others == 0
+
+
+@inner_kernel
+def _tabulate(leaf_var, h, half_log, gain):
+    """Write the factors of the evidence at H = 0, h, 2 h, ... to `half_log` and `gain`."""
+    # In loops that processors carry out for several weights at a time.
+    for weight in range(half_log.size):
+        half_log[weight] = 1.0 + leaf_var * h * weight
+    for weight in range(half_log.size):
+        gain[weight] = 0.5 * leaf_var / half_log[weight]
+    logs_of_many(half_log)
+    for weight in range(half_log.size):
+        half_log[weight] *= -0.5

@@ -44,7 +44,7 @@ from pymc_xbart.kernels.weights import max_total_weight
 class Workspace(NamedTuple):
     """Scratch of a sweep over n rows and p columns. Nothing in it outlives a call."""
 
-    blank: np.ndarray  # (n,) int64, tally of each row for g = 0
+    blank: np.ndarray  # (n,) int64, tally of each row for g = 0, where there are weights
     tally: np.ndarray  # (n,) int64, of each row for the tree at hand, in units of `rows`
     rows: NodeRows
     spare: NodeRows

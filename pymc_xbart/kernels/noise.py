@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.draw import dot
+from pymc_xbart.kernels.evidence import all_equal
 from pymc_xbart.kernels.records import NO_COLUMN
 
 
@@ -34,12 +36,16 @@ def redraw_noise(g, h, side, rng):
     With residual r and observation weight q, g = q r / variance and h = q / variance, so that
     sum q r^2 = variance * sum g^2 / h. Rows without weight count for nothing.
     """
-    num_rows = 0
-    scaled_sum = 0.0
-    for i in range(g.size):
-        if h[i] > 0.0:
-            num_rows += 1
-            scaled_sum += g[i] * g[i] / h[i]
+    if h[0] > 0.0 and all_equal(h):
+        num_rows = g.size
+        scaled_sum = dot(g, g) / h[0]
+    else:
+        num_rows = 0
+        scaled_sum = 0.0
+        for i in range(g.size):
+            if h[i] > 0.0:
+                num_rows += 1
+                scaled_sum += g[i] * g[i] / h[i]
     old = side.noise_var[0]
     rate = 0.5 * (side.noise_rate + old * scaled_sum)
     new = rate / rng.standard_gamma(0.5 * (side.noise_shape + num_rows))

@@ -83,19 +83,25 @@ def tally_of_leaf(tally, leaf, node):
 def tally_rows(g, blank, layout, tally):
     """Write the tally of each row to `tally` (n,). Returns the unit.
 
-    `blank` (n,) holds the tallies for g = 0. If some g is infinite or not a number, the unit is
-    NaN, and so is any sum.
+    `blank` (n,) holds the tallies for g = 0, where there are weights. If some g is infinite or not
+    a number, the unit is NaN, and so is any sum.
     """
     total = _sum_of_sizes(g)
+    has_weights = layout.weight_start > 0
+    one = np.int64(1)
     if not total < np.inf:
         for i in range(g.size):
-            tally[i] = blank[i]
+            tally[i] = blank[i] if has_weights else one
         return np.nan
     _, exponent = math.frexp(total)
     exponent = max(exponent, SMALLEST_EXPONENT) + int(layout.sum_start) - ROOM
     units = math.ldexp(1.0, -exponent)
-    for i in range(g.size):
-        tally[i] = (np.int64(np.rint(g[i] * units)) << layout.sum_start) + blank[i]
+    if has_weights:
+        for i in range(g.size):
+            tally[i] = (np.int64(np.rint(g[i] * units)) << layout.sum_start) + blank[i]
+    else:
+        for i in range(g.size):
+            tally[i] = (np.int64(np.rint(g[i] * units)) << layout.sum_start) + one
     return math.ldexp(1.0, exponent)
 
 

@@ -16,6 +16,7 @@ from pymc_xbart.forest.sampler import count_splits
 from pymc_xbart.forest.stored import StoredForest
 from pymc_xbart.forest.surrogate import (
     Surrogate,
+    coarsen,
     learn_size,
     learn_values,
     linearise,
@@ -272,7 +273,8 @@ class Ensemble:
         correction: Correction,
     ) -> tuple[EnsembleState, SweepReport, Surrogate]:
         """Replace blocks of trees; returns what there is to learn about their size, too."""
-        quadratic = linearise(surrogate, likelihood, prior.leaf_var * self.num_trees)
+        prior_var = prior.leaf_var * self.num_trees
+        quadratic = coarsen(linearise(surrogate, likelihood, prior_var), rng)
         choice = self._choice(correction, prior)
         sampler = BlockSampler(likelihood, quadratic, self.design, prior, choice, self._work, rng)
         forest, leaf_of_row, info, acceptance = sampler.sweep(

@@ -4,13 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pymc_xbart.forest.surrogate import (
+    COARSE,
     GAIN,
     LEAST_SIZE,
     MIN_SEEN,
     TARGET,
     Quadratic,
+    coarsen,
     learn_size,
     learn_values,
     linearise,
@@ -80,6 +83,27 @@ def test_the_gradient_is_that_of_the_sum(rng):
     for i, direction in enumerate(np.eye(N)):
         rise = quadratic.log_p(f + step * direction) - quadratic.log_p(f - step * direction)
         assert rise / (2 * step) == pytest.approx(quadratic.gradient(f)[i], abs=1e-8)
+
+
+def test_curvatures_are_rounded_without_bias(rng):
+    """Fails with probability 1e-6."""
+    exact = Quadratic(rng.normal(size=N), rng.normal(size=N), rng.uniform(size=N))
+    count = 4_000
+    rounded = [coarsen(exact, rng) for _ in range(count)]
+    for each in rounded[:5]:
+        assert each.center is exact.center
+        assert each.slope is exact.slope
+    unit = exact.curvature.mean() / COARSE  # a number is rounded to one of two multiples
+    bound = 0.5 * unit / math.sqrt(count) * stats.norm.isf(0.5e-6 / N)
+    error = np.mean([each.curvature for each in rounded], axis=0) - exact.curvature
+    assert np.abs(error).max() < bound
+    multiples = rounded[0].curvature / unit
+    assert np.allclose(multiples, np.rint(multiples), atol=1e-5)
+
+
+def test_no_curvature_stays_none(rng):
+    flat = Quadratic(np.zeros(N), rng.normal(size=N), np.zeros(N))
+    assert coarsen(flat, rng) == flat
 
 
 class Impossible:

@@ -500,7 +500,9 @@ def weights_of(h):
     table = table_of(case)
     if not table.is_tabulated:
         return None
-    return table.h, unpack(case, case.work.blank)[1].tolist()
+    tallies = np.empty(len(h), np.int64)
+    tally_rows(np.zeros(len(h)), case.work.blank, table.layout, tallies)
+    return table.h, unpack(case, tallies)[1].tolist()
 
 
 def sum_in_log_space(log_weights, size=None):
