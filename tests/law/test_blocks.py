@@ -124,5 +124,5 @@ def test_that_it_would_catch_a_wrong_test(sampler, rng):
 
 
 def test_that_the_joint_law_shows_a_wrong_test(rng):
-    # Without a test f may run away, which a binomial law takes without overflow.
-    assert failures(replicate(FAMILIES["binomial"], MOVES["one-block"], rng, sampler=Untested))
+    # Without a test f may run away, which a law of locations takes without overflow.
+    assert failures(replicate(FAMILIES["student"], MOVES["one-block"], rng, sampler=Untested))
