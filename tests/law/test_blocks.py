@@ -120,7 +120,7 @@ class Following(FixedBlocks):
 @pytest.mark.parametrize("sampler", [Untested, Following])
 def test_that_it_would_catch_a_wrong_test(sampler, rng):
     family = FAMILIES["poisson" if sampler is Untested else "laplace"]
-    assert num_wrong_features(family, ONE_TREE["regrown"], rng, sampler, 2 * CHAINS)
+    assert num_wrong_features(family, ONE_TREE["regrown"], rng, sampler, 4 * CHAINS)
 
 
 def test_that_the_joint_law_shows_a_wrong_test(rng):
