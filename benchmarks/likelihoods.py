@@ -121,7 +121,7 @@ def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
             "# Responses that are not Normal",
             f"{describe_machine()}; peers: {versions}. One thread each. {NUM_COLUMNS} columns, "
             f"{NUM_TREES} trees; {NUM_CHAINS} chains of {args.draws} kept draws after as many; "
-            f"f at {NUM_POINTS} training rows. Replications: {frame['replication'].nunique()}.",
+            f"f at {NUM_POINTS} training rows. Replications: {number_of_replications(frame)}.",
             table_of_methods(frame),
             *notes_on_timing(runs),
             f"## {OURS} over each peer",
@@ -130,6 +130,13 @@ def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
             "pymc-bart's time per effective draw.",
         ]
     )
+
+
+def number_of_replications(frame: pd.DataFrame) -> str:
+    """Runs behind a row of a table, or the fewest and the most."""
+    sizes = frame.groupby(["forest", "rows", "method"]).size()
+    fewest, most = sizes.min(), sizes.max()
+    return f"{most}" if fewest == most else f"{fewest} or {most}, the fewer for the most rows"
 
 
 def table_of_methods(frame: pd.DataFrame) -> str:
