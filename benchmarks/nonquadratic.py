@@ -25,7 +25,7 @@ from results import describe_machine, keep, number, table
 import pymc_xbart as pxb
 
 NUM_TREES = 50
-ARRIVE = 30  # steps before those that are timed
+ARRIVE = 100  # steps before those that are timed: blocks of trees find their size
 MAX_RATIO = 5  # of Bernoulli to Normal: what this project asks of itself
 
 Response = Callable[[Any, np.ndarray, np.random.Generator], Any]
