@@ -133,10 +133,10 @@ def report(runs: list[dict[str, Any]], args: argparse.Namespace) -> str:
 
 
 def number_of_replications(frame: pd.DataFrame) -> str:
-    """Runs behind a row of a table, or the fewest and the most."""
+    """Runs behind each row of the table: their number, or the fewest and the most."""
     sizes = frame.groupby(["forest", "rows", "method"]).size()
     fewest, most = sizes.min(), sizes.max()
-    return f"{most}" if fewest == most else f"{fewest} or {most}, the fewer for the most rows"
+    return f"{most}" if fewest == most else f"{fewest} to {most}"
 
 
 def table_of_methods(frame: pd.DataFrame) -> str:
