@@ -6,7 +6,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from pymc_xbart.kernels import parts
+from pymc_xbart.kernels import compiler
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
@@ -31,12 +31,13 @@ def kernel(function: Callable) -> Any:
     cache folder can be written (read-only installations, containers without a home). Compiling anew
     in each process is then slow but right.
     """
+    options = _compiled_by(compiler.KernelCompiler)
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
-        return numba.njit(**OPTIONS)(function)
+        return numba.njit(**options)(function)
 
 
 def inner_kernel(function: Callable) -> Callable:
@@ -45,7 +46,7 @@ def inner_kernel(function: Callable) -> Callable:
     It does without the code that takes arguments from Python and hands results back, which for
     records of arrays costs more to compile than most kernels themselves. Called from Python, it
     raises TypeError. (With `NUMBA_DISABLE_JIT=1` it is the plain function.) Nor is it translated to
-    machine code, or kept on disk, by itself: the kernels that call it contain it, see `parts`.
+    machine code, or kept on disk, by itself: the kernels that call it contain it, see `compiler`.
 
     It only borrows the arrays that it is given: Numba would count references to each of them, in
     every call, which in small nodes took two thirds of the time. So it may neither allocate arrays
@@ -77,13 +78,15 @@ def contracting_kernel(function: Callable) -> Callable:
 
 
 def _compile_inner(function: Callable, **more: Any) -> Callable:
-    options = OPTIONS | {"no_cpython_wrapper": True} | more
-    if parts.IS_KNOWN:
-        options["pipeline_class"] = parts.PartCompiler
+    options = _compiled_by(compiler.PartCompiler) | {"no_cpython_wrapper": True} | more
     compiled: Any = numba.njit(**options)(function)
     if compiled is not function:
         compiled.__class__ = _inner_class(type(compiled))
     return compiled
+
+
+def _compiled_by(own: type) -> dict[str, Any]:
+    return OPTIONS | ({"pipeline_class": own} if compiler.IS_KNOWN else {})
 
 
 def _inner_class(dispatcher: type) -> type:

@@ -1,0 +1,112 @@
+"""Numba's compiler, without what it would do in vain (floor 0: NumPy and Numba only).
+
+Three things together halve the time in which the kernels of a sweep are compiled:
+
+Numba compiles a function completely, down to machine code, before it compiles one that calls it,
+and then once more as part of that one. With inner kernels called by inner kernels, ten levels deep,
+most of the time went into code that nobody runs. A `Part` stops half-way: LLVM gets to know it, and
+optimises and translates it only within a kernel that can be called from Python.
+
+For each use of a built-in function, Numba looks up a dozen candidates by the options that it
+compiles with, and each time collects all forty of these one by one. `QuickFlags` compares those
+that are set.
+
+Compiling makes millions of objects that refer to each other, and hardly any garbage. Python's
+collector would look through all of them, and through PyMC's, again and again.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, Flags
+
+# What is overridden or called here is no public interface. Where a Numba has it no more, kernels
+# are compiled as all functions are, which takes longer and is right, too.
+IS_KNOWN = (
+    all(
+        hasattr(JITCodeLibrary, name)
+        for name in (
+            "_optimize_final_module",
+            "_finalize_final_module",
+            "_finalize_dynamic_globals",
+            "_ensure_finalized",
+            "get_pointer_to_function",
+        )
+    )
+    and hasattr(Compiler, "compile_extra")
+    and hasattr(Flags(), "_values")
+)
+
+
+class QuickFlags(Flags):
+    """Options of the compiler, found quickly among others."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))  # names of options; nearly all of them are the same
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QuickFlags) and self._values == other._values
+
+
+class KernelCompiler(Compiler):
+    """Compiler of kernels that can be called from Python."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile a function."""
+        self.state.flags = QuickFlags(self.state.flags)
+        with _without_collector():
+            return super().compile_extra(func)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    if not gc.isenabled():  # a user's choice, or a kernel within another one
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class Part(JITCodeLibrary):
+    """Code of one function that is never run by itself.
+
+    Overrides what Numba does to a function once those that it calls are linked to it.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:  # noqa: ARG002
+        """Return a null pointer: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Who stores the address of Python objects in machine code: here, nobody needs to."""
+        return self
+
+    def set_env(self, name: str, env: Any) -> None:
+        """Do nothing, see `codegen`."""
+
+
+class PartCompiler(KernelCompiler):
+    """Compiler of inner kernels: each has a `Part` to put its code into."""
+
+    def define_pipelines(self) -> Any:
+        """Return Numba's own passes."""
+        state = self.state
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()

@@ -1,0 +1,59 @@
+import gc
+
+import numba
+import pytest
+
+from pymc_xbart.kernels import compiler
+from pymc_xbart.kernels.decorator import kernel
+
+compiled = pytest.mark.skipif(
+    numba.config.DISABLE_JIT, reason="without JIT there is nothing to compile"
+)
+
+
+@compiled
+def test_this_numba_has_what_is_overridden():
+    assert compiler.IS_KNOWN
+
+
+@compiled
+def test_flags_are_found_by_what_is_set():
+    flags = [compiler.QuickFlags() for _ in range(3)]
+    for each, is_set in zip(flags, (True, True, False), strict=True):
+        each.nrt = is_set
+    same, again, other = flags
+    assert same == again == same.copy()
+    assert hash(same) == hash(again)
+    assert same != other
+    assert same != compiler.Flags(same)  # made by other means, so looked up by other means
+
+
+@compiled
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_collector_rests_while_a_kernel_is_compiled(is_enabled):
+    states = []
+
+    def seen_by_the_compiler():
+        raise NotImplementedError
+
+    @numba.extending.overload(seen_by_the_compiler)
+    def type_it():
+        states.append(gc.isenabled())
+        return lambda: None
+
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        numba.njit(pipeline_class=compiler.KernelCompiler)(lambda: seen_by_the_compiler())()
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+    assert states
+    assert not any(states)
+
+
+@compiled
+def test_the_collector_is_back_where_a_kernel_cannot_be_compiled():
+    with pytest.raises(numba.TypingError):
+        kernel(lambda value: value.nothing)(1.0)
+    assert gc.isenabled()
