@@ -40,6 +40,7 @@ def read_covariates(
     *,
     labels: Labels | None = None,
     min_rows: int = 2,
+    copy: bool = True,
 ) -> Covariates:
     """Convert covariates to the matrix that trees see, or say why that can't be done.
 
@@ -56,6 +57,8 @@ def read_covariates(
         or None for numbers, in whose place categories are refused. Other categories get numbers
         behind them, with a warning; in columns that are not `categorical` they are refused.
     min_rows : int, default 2
+    copy : bool, default True
+        As in `check_design`.
 
     Raises
     ------
@@ -85,7 +88,8 @@ def read_covariates(
                 found.append(column.labels)
                 declared += [v] if column.is_categorical else []
             X = np.column_stack(columns) if columns else np.empty((len(table), 0))
-    matrix = check_design(X, min_rows=min_rows)
+            copy = False  # it is one
+    matrix = check_design(X, min_rows=min_rows, copy=copy)
     chosen = choose_columns(categorical, names, matrix.shape[1])
     return Covariates(matrix, names, _or_none(found), tuple(sorted({*declared, *chosen})))
 

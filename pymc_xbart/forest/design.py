@@ -10,7 +10,7 @@ from pymc_xbart.forest.tables import COLUMN_ADVICE, as_numbers
 LARGEST = np.finfo(np.float64).max
 
 
-def check_design(X: Any, *, min_rows: int = 2) -> NDArray[np.float64]:
+def check_design(X: Any, *, min_rows: int = 2, copy: bool = True) -> NDArray[np.float64]:
     """Convert covariates to the matrix that trees split on, or say why that can't be done.
 
     Constant columns are allowed: they offer no cuts and are never split on. Missing values are NaN
@@ -25,11 +25,13 @@ def check_design(X: Any, *, min_rows: int = 2) -> NDArray[np.float64]:
     min_rows : int, default 2
         Fewest rows accepted. One row can't be split, so a forest over it is a mere number; it makes
         sense where prediction is meant.
+    copy : bool, default True
+        Whether the result is a copy in any case, so that later changes to `X` change nothing in it.
+        Otherwise it is `X` itself where nothing has to be converted: not to be written to.
 
     Returns
     -------
     ndarray of shape (n, p)
-        A copy: later changes to `X` change nothing here.
 
     Raises
     ------
@@ -38,12 +40,17 @@ def check_design(X: Any, *, min_rows: int = 2) -> NDArray[np.float64]:
     ValueError
         If X is not two-dimensional, or has no columns or too few rows.
     """
-    matrix = _matrix_of_array(X)
+    matrix = _matrix_of_array(X, copy)
     _check_shape(matrix, min_rows)
-    return np.ascontiguousarray(np.clip(matrix, -LARGEST, LARGEST))
+    # X may be most of what memory holds, so that a look costs less than a copy.
+    is_finite = np.fmin.reduce(matrix, axis=None) >= -LARGEST
+    is_finite &= np.fmax.reduce(matrix, axis=None) <= LARGEST
+    if not is_finite:
+        matrix = np.clip(matrix, -LARGEST, LARGEST, out=matrix if copy else None)
+    return np.ascontiguousarray(matrix)
 
 
-def _matrix_of_array(X: Any) -> NDArray[np.float64]:
+def _matrix_of_array(X: Any, copy: bool) -> NDArray[np.float64]:
     """Convert anything that is no table, naming the column where one is at fault."""
     if hasattr(X, "toarray"):
         msg = "X is a sparse matrix, but the trees read every value of X. Pass X.toarray()."
@@ -57,7 +64,7 @@ def _matrix_of_array(X: Any) -> NDArray[np.float64]:
         )
         raise ValueError(msg)
     if array.dtype.kind in "biuf":
-        return as_numbers(array, "X")
+        return as_numbers(array, "X", copy=copy)
     numbers = [
         as_numbers(array[:, v], f"Column {v} of X", COLUMN_ADVICE) for v in range(array.shape[1])
     ]

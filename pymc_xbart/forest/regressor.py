@@ -259,6 +259,7 @@ class XBARTRegressor(Estimator):
             X,
             self.views_.categorical if is_resumed else self.categorical,
             labels=self._known_labels() if is_resumed else None,
+            copy=False,
         )
         matrix, training = weigh_rows(matrix, read_training(y, sample_weight, matrix.shape[0]))
         options = check_options(self.get_params(), matrix.shape, categorical)
@@ -311,7 +312,7 @@ class XBARTRegressor(Estimator):
             raise ValueError(msg)
         self._check_feature_names(feature_names(X))
         matrix, names, *_ = read_covariates(
-            X, self.views_.categorical, labels=self._known_labels(), min_rows=1
+            X, self.views_.categorical, labels=self._known_labels(), min_rows=1, copy=False
         )
         self._check_num_features(matrix.shape[1])
         warn_of_gaps(matrix, self.views_.has_missing, names)

@@ -157,7 +157,7 @@ def digest_of(names: Sequence[str] | None) -> int:
 
 def digest_of_rows(X: NDArray[np.float64]) -> int:
     """Number that tells apart matrices (n, p)."""
-    return zlib.crc32(np.ascontiguousarray(X, "<f8").tobytes())
+    return zlib.crc32(np.ascontiguousarray(X, "<f8").data)
 
 
 class _Dtypes(NamedTuple):

@@ -47,7 +47,9 @@ def first_rows(rows: NDArray[np.intp]) -> str:
     return f"rows {', '.join(named[:-1])} and {named[-1]}"
 
 
-def as_numbers(values: Any, what: str, advice: str | None = None) -> NDArray[np.float64]:
+def as_numbers(
+    values: Any, what: str, advice: str | None = None, *, copy: bool = True
+) -> NDArray[np.float64]:
     """Convert an array or Series to float64; whatever counts as missing becomes NaN.
 
     Parameters
@@ -58,11 +60,14 @@ def as_numbers(values: Any, what: str, advice: str | None = None) -> NDArray[np.
         How an error message begins, for instance "Column 'age' of X".
     advice : str, optional
         How one about anything but numbers ends.
+    copy : bool, default True
+        Whether the result is a copy in any case. Otherwise it is `values` where nothing has to be
+        converted.
 
     Returns
     -------
     ndarray
-        A copy, of the same shape.
+        Of the same shape.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def as_numbers(values: Any, what: str, advice: str | None = None) -> NDArray[np.
         )
         raise ValueError(msg)
     if array.dtype.kind in "biuf":
-        result = array.astype(np.float64)
+        result = array.astype(np.float64, order="C", copy=copy or is_masked)
     elif array.dtype.kind in "OUS":
         mask = np.ma.getmaskarray(values) if is_masked else None
         result = _numbers_of_objects(array.astype(object), mask, what, advice)

@@ -80,7 +80,7 @@ def covariates(
             "Pass data."
         )
         raise NotImplementedError(msg)
-    current, *_ = read_covariates(evaluate(X, "X"), min_rows=1)
+    current, *_ = read_covariates(evaluate(X, "X"), min_rows=1, copy=False)
     model = Model.get_context(error_if_none=False)
     names = None if model is None else names_of_data(X, model)
     chosen = choose_columns(categorical, names, current.shape[1])

@@ -107,7 +107,7 @@ def forest_inputs(rv: Variable) -> ForestInputs:
         An `XBARTForest`.
     """
     X, mu, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
-    matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1)
+    matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1, copy=False)
     sigma_now = weights = None
     if not is_random(sigma):
         sigma_now = check_sigma(_unpad(evaluate(sigma, "sigma"), 0))
@@ -139,7 +139,7 @@ def _unpad(array: NDArray[Any], num_core_dims: int) -> NDArray[Any]:
 
 def _encode(X: NDArray[Any], settings: TreeSettings) -> tuple[Design, Views]:
     # X may have been replaced since the model was built; a single row is then a legal question.
-    return encode_views(check_design(X, min_rows=1), settings.categorical)
+    return encode_views(check_design(X, min_rows=1, copy=False), settings.categorical)
 
 
 def _draw(

@@ -183,7 +183,7 @@ def make_target(
     settings = rv.owner.op.settings
     inputs = forest_inputs(rv)
     # Data may have been replaced by a single row, which is all right for draws from the prior only.
-    X = check_design(inputs.X)
+    X = check_design(inputs.X, copy=False)
     check_fits(correction, settings.cut_prior, X.shape[1])
     design, views = encode_views(X, settings.categorical)
     value = model.rvs_to_values[rv]

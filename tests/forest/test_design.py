@@ -65,6 +65,31 @@ def test_result_is_a_copy():
     assert matrix[0, 0] == NUMBERS[0, 0]
 
 
+@pytest.mark.parametrize("X", [NUMBERS, np.where(NUMBERS > 2, np.nan, NUMBERS)])
+def test_numbers_that_need_no_conversion_are_not_copied_where_none_is_asked_for(X):
+    assert check_design(X, copy=False) is X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        NUMBERS.astype(np.float32),
+        np.asfortranarray(NUMBERS),
+        np.where(NUMBERS > 2, np.inf, NUMBERS),
+        np.ma.masked_greater(NUMBERS, 2),
+        NUMBERS.astype(object),
+    ],
+    ids=["float32", "column by column", "infinite", "masked", "objects"],
+)
+def test_what_is_converted_leaves_its_source_alone(X):
+    before = X.copy()
+    matrix = check_design(X, copy=False)
+    np.testing.assert_array_equal(matrix, check_design(X))
+    assert matrix.flags.c_contiguous
+    assert not np.shares_memory(matrix, X)
+    np.testing.assert_array_equal(X, before)
+
+
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [

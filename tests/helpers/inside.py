@@ -2,7 +2,7 @@
 
 Everything below `sweep` is internal and changes whenever something is made faster. Tests see a
 `Case` (data, prior, scratch), its `Node`s, and plain Python numbers. (Compiled loops over many
-trees or forests, in `loops`, are part of it.)
+trees or forests, in `loops`, and `entrances` to inner kernels are part of it.)
 """
 
 from typing import NamedTuple
@@ -17,185 +17,20 @@ from pymc_xbart.kernels import (
     encode,
     make_workspace,
 )
-from pymc_xbart.kernels import column_scores as _column_scores
-from pymc_xbart.kernels import columns as _columns
-from pymc_xbart.kernels import draw as _draw
-from pymc_xbart.kernels import evidence as _evidence
-from pymc_xbart.kernels import grow as _grow
-from pymc_xbart.kernels import histogram as _histogram
-from pymc_xbart.kernels import leaves as _leaves
-from pymc_xbart.kernels import noise as _noise
-from pymc_xbart.kernels import overlap as _overlap
-from pymc_xbart.kernels import partition as _partition
-from pymc_xbart.kernels import score as _score
-from pymc_xbart.kernels import tally as _tally
 from pymc_xbart.kernels.column_scores import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.column_scores import Node as ScoredNode
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.draw import make_powers
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
-from tests.helpers import slow
+from tests.helpers import entrances, slow
 from tests.helpers.loops import choose_columns, follow_trees, grow_trees, sweep_each
 
 __all__ = [
-    "bucket_shift",
     "choose_columns",
-    "draw_leaf_value",
     "follow_trees",
     "grow_trees",
-    "log_evidence",
     "num_buckets",
-    "redraw_noise",
-    "redraw_weights",
     "sweep_each",
 ]
-
-# Inner kernels can't be called from Python. These can, and do nothing else.
-
-
-@kernel
-def draw_columns(choice, considered, rng):
-    return _columns.draw_columns(choice, considered, rng)
-
-
-@kernel
-def draw_subset(columns, choice, rng):
-    _columns.draw_subset(columns, choice, rng)
-
-
-@kernel
-def log_sum_exp(log_weight, size):
-    return _draw.log_sum_exp(log_weight, size)
-
-
-@kernel
-def log_sum_exp_of_many(log_weight, size, powers):
-    return _draw.log_sum_exp_of_many(log_weight, size, powers)
-
-
-@kernel
-def _logs_of_many(x):
-    _draw.logs_of_many(x)
-
-
-@kernel
-def draw_from_log_weights(log_weight, size, log_total, rng):
-    return _draw.draw_from_log_weights(log_weight, size, log_total, rng)
-
-
-@kernel
-def log_evidence(sum_g, sum_h, leaf_var):
-    return _evidence.log_evidence(sum_g, sum_h, leaf_var)
-
-
-@kernel
-def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
-    return _evidence.draw_leaf_value(sum_g, sum_h, leaf_var, rng)
-
-
-@kernel
-def tabulate_evidence(leaf_var, h, blank, half_log, gain):
-    return _evidence.tabulate_evidence(leaf_var, h, blank, half_log, gain)
-
-
-@kernel
-def bucket_shift(lo, hi, size):
-    return _histogram.bucket_shift(lo, hi, size)
-
-
-@kernel
-def num_shared(one, other, node):
-    rows = np.empty((2, (one.size >> _overlap.LOG_WORD) + 1), np.uint64)
-    _overlap.mark_rows(one, node, rows[0])
-    _overlap.mark_rows(other, node, rows[1])
-    return _overlap.num_shared(rows[0], rows[1])
-
-
-@kernel
-def factorise(a):
-    return _leaves.factorise(a)
-
-
-@kernel
-def solve_transposed(r, x):
-    _leaves.solve_transposed(r, x)
-
-
-@kernel
-def solve(r, x):
-    _leaves.solve(r, x)
-
-
-@kernel
-def _redraw_leaves(forest, leaf_of_row, g, table, work, max_leaves, rng):
-    block = _leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
-    _leaves.redraw_leaves(
-        forest, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng
-    )
-    return block.tree
-
-
-@kernel
-def _draw_block(forest, num_trees, max_leaves, rng):
-    block = _leaves.make_block(num_trees, 1, max_leaves)
-    return _leaves.draw_block(forest, block, rng)
-
-
-@kernel
-def redraw_noise(g, h, side, rng):
-    _noise.redraw_noise(g, h, side, rng)
-
-
-@kernel
-def redraw_weights(weights, split_counts, rng):
-    _noise.redraw_weights(weights, split_counts, rng)
-
-
-@kernel
-def lay_out(num_rows, total_weight):
-    return _tally.lay_out(num_rows, total_weight)
-
-
-@kernel
-def tally_rows(g, blank, layout, tally):
-    return _tally.tally_rows(g, blank, layout, tally)
-
-
-@kernel
-def gather_rows(g, h, table, work):
-    _grow.take_up(g, table, work.blank, work.tally, work.rows)
-    tally, sum_h = _partition.gather_rows(work.tally, h, table.is_tabulated, work.rows)
-    return _evidence.sums_of_node(tally, sum_h, work.rows, table)
-
-
-@kernel
-def partition_rows(codes, cut, rows, start, stop, table, spare):
-    middle, last_left, left, right, left_h, right_h = _partition.partition_rows(
-        codes, cut, rows, start, stop, table.is_tabulated, spare
-    )
-    return (
-        middle,
-        last_left,
-        _evidence.sums_of_node(left, left_h, rows, table),
-        _evidence.sums_of_node(right, right_h, rows, table),
-    )
-
-
-@kernel
-def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    _column_scores.look_at(design, table, rows, node, scratch.members)
-    return _column_scores.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
-
-
-@kernel
-def score_cuts(cuts, num_cuts, node, table, rows):
-    if table.is_tabulated:
-        _column_scores.look_up_cuts(cuts, num_cuts, table)
-    return _column_scores.score_cuts(cuts, num_cuts, node, table, rows)
-
-
-@kernel
-def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
-    _score.score_node(design, prior, table, choice, rows, node, scratch, scores, None, rng)
 
 
 class Case(NamedTuple):
@@ -281,12 +116,14 @@ def without_stored_sums(case):
 
 def table_of(case):
     work = case.work
-    return tabulate_evidence(case.prior.leaf_var, case.h, work.blank, work.half_log, work.gain)
+    return entrances.tabulate_evidence(
+        case.prior.leaf_var, case.h, work.blank, work.half_log, work.gain
+    )
 
 
 def open_root(case):
     """Put all rows into one node."""
-    sum_g, sum_h = gather_rows(case.g, case.h, table_of(case), case.work)
+    sum_g, sum_h = entrances.gather_rows(case.g, case.h, table_of(case), case.work)
     return Node(0, case.num_rows, 0, sum_g, sum_h)
 
 
@@ -305,10 +142,10 @@ def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
     """Redraw leaf values of a forest: the new one, g and the trees that were redrawn."""
     new = forest._replace(value=forest.value.copy())
     g = case.g.copy()
-    tree = _redraw_leaves(
+    tree = entrances.redraw_leaves(
         *(new, leaf_of_row, g, table_of(case), case.work, max_leaves), np.random.default_rng(seed)
     )
-    num_trees = _draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
+    num_trees = entrances.draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
     return new, g, tree[:num_trees]
 
 
@@ -360,7 +197,7 @@ def cuts_of(case, node, column, code_range=None, *, wants_codes=True):
     scratch = case.work.scratch
     range_used = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), column]
     range_used[:] = code_range
-    num_cuts = find_cuts(
+    num_cuts = entrances.find_cuts(
         *(case.design, case.prior, table_of(case), case.work.rows),
         *(scored(node), column, wants_codes, scratch),
     )
@@ -375,7 +212,7 @@ def cuts_of(case, node, column, code_range=None, *, wants_codes=True):
 def score(case, node):
     """Log-weights of splitting on each column and, last, of stopping; and the log of their sum."""
     scores = case.work.scores
-    score_node(
+    entrances.score_node(
         case.design,
         case.prior,
         table_of(case),
@@ -396,13 +233,15 @@ def score(case, node):
 def log_weights_of_cuts(case, node, cuts):
     """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
     scratch = case.work.scratch
-    log_total = score_cuts(scratch.cuts, len(cuts), scored(node), table_of(case), case.work.rows)
+    log_total = entrances.score_cuts(
+        scratch.cuts, len(cuts), scored(node), table_of(case), case.work.rows
+    )
     return scratch.cuts.log_weight[: len(cuts)].copy(), log_total
 
 
 def divide(case, node, column, cut):
     """Children of a node, and the cut named by the largest code on the left."""
-    middle, last_left, left, right = partition_rows(
+    middle, last_left, left, right = entrances.partition_rows(
         case.design.codes[column],
         np.int32(cut),
         case.work.rows,
@@ -473,13 +312,13 @@ def enumerate_law(case, node=None):
 def columns_considered(choice, rng):
     """Columns that one node considers, in the order in which they were drawn."""
     considered = np.empty(choice.weights.size, np.int32)
-    count = draw_columns(choice, considered, rng)
+    count = entrances.draw_columns(choice, considered, rng)
     return considered[:count].tolist()
 
 
 def columns_for_tree(choice, forest, tree, rng):
     """Columns that are considered for whatever may replace a tree of a forest."""
-    draw_subset(forest.column[slice(*forest.tree_start[tree : tree + 2])], choice, rng)
+    entrances.draw_subset(forest.column[slice(*forest.tree_start[tree : tree + 2])], choice, rng)
     return columns_considered(choice, rng)
 
 
@@ -501,32 +340,34 @@ def weights_of(h):
     if not table.is_tabulated:
         return None
     tallies = np.empty(len(h), np.int64)
-    tally_rows(np.zeros(len(h)), case.work.blank, table.layout, tallies)
+    entrances.tally_rows(np.zeros(len(h)), case.work.blank, table.layout, tallies)
     return table.h, unpack(case, tallies)[1].tolist()
 
 
 def sum_in_log_space(log_weights, size=None):
     log_weights = np.asarray(log_weights, float)
-    return log_sum_exp(log_weights, log_weights.size if size is None else size)
+    return entrances.log_sum_exp(log_weights, log_weights.size if size is None else size)
 
 
 def sum_of_many_in_log_space(log_weights, size=None):
     log_weights = np.asarray(log_weights, float)
-    powers = _draw.make_powers(log_weights.size)
-    return log_sum_exp_of_many(log_weights, log_weights.size if size is None else size, powers)
+    powers = make_powers(log_weights.size)
+    return entrances.log_sum_exp_of_many(
+        log_weights, log_weights.size if size is None else size, powers
+    )
 
 
 def logs_of_many(x):
     """Logarithms of numbers from 1 on."""
     logs = np.array(x, float)
-    _logs_of_many(logs)
+    entrances.logs_of_many(logs)
     return logs
 
 
 def draw_index(log_weights, rng):
     log_weights = np.asarray(log_weights, float)
-    log_total = log_sum_exp(log_weights, log_weights.size)
-    return draw_from_log_weights(log_weights, log_weights.size, log_total, rng)
+    log_total = entrances.log_sum_exp(log_weights, log_weights.size)
+    return entrances.draw_from_log_weights(log_weights, log_weights.size, log_total, rng)
 
 
 def tally(g, weight=None):
@@ -535,10 +376,10 @@ def tally(g, weight=None):
     Also the bits that number and weight take. Without weights, each row weighs 1.
     """
     g = np.asarray(g, float)
-    layout = lay_out(g.size, 0 if weight is None else sum(weight))
+    layout = entrances.lay_out(g.size, 0 if weight is None else sum(weight))
     blank = np.ones(g.size, np.int64)
     if weight is not None:
         blank += np.asarray(weight, np.int64) << layout.weight_start
     tallies = np.empty(g.size, np.int64)
-    unit = tally_rows(g, blank, layout, tallies)
+    unit = entrances.tally_rows(g, blank, layout, tallies)
     return tallies, lambda tally: _read(int(tally), layout, unit), layout.sum_start

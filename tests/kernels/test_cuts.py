@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tests.helpers import cases, inside, slow
+from tests.helpers import cases, entrances, inside, slow
 
 
 def named_cuts(case, row_numbers, column, code_range=None):
@@ -166,6 +166,6 @@ def test_bucket_widths_are_the_smallest_that_fit(rng):
     for _ in range(300):
         lo, hi = np.sort(rng.integers(0, 65_535, 2))
         size = int(rng.choice([1, 2, 16, 1024]))
-        shift = inside.bucket_shift(lo, hi, size)
+        shift = entrances.bucket_shift(lo, hi, size)
         assert (hi >> shift) - (lo >> shift) < size
         assert shift == 0 or (hi >> (shift - 1)) - (lo >> (shift - 1)) >= size

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.helpers import cases, inside, law, slow
+from tests.helpers import cases, entrances, inside, law, slow
 
 
 def random_leaf(rng):
@@ -21,7 +21,7 @@ def test_evidence_is_the_ratio_of_dense_gaussian_densities(rng):
         together = np.zeros(g.size, int)
         with_leaf = slow.dense_log_density(y, noise_var, leaf_var, together)
         without = slow.dense_log_density(y, noise_var, 0.0, together)
-        evidence = inside.log_evidence(g.sum(), h.sum(), leaf_var)
+        evidence = entrances.log_evidence(g.sum(), h.sum(), leaf_var)
         assert evidence == pytest.approx(with_leaf - without, rel=1e-9, abs=1e-9)
 
 
@@ -36,20 +36,20 @@ def test_evidence_is_the_integral_over_the_leaf_value_also_without_curvature(rng
         largest = log_integrand.max()
         step = (t[1] - t[0]) / (sd * math.sqrt(2 * math.pi))
         integral = step * np.exp(log_integrand - largest).sum()
-        evidence = inside.log_evidence(sum_g, sum_h, leaf_var)
+        evidence = entrances.log_evidence(sum_g, sum_h, leaf_var)
         assert evidence == pytest.approx(largest + math.log(integral), rel=1e-9, abs=1e-9)
 
 
 def test_evidence_and_its_twin_agree(rng):
     for _ in range(200):
         g, h, leaf_var = random_leaf(rng)
-        assert inside.log_evidence(g.sum(), h.sum(), leaf_var) == pytest.approx(
+        assert entrances.log_evidence(g.sum(), h.sum(), leaf_var) == pytest.approx(
             slow.log_evidence(g, h, leaf_var), rel=1e-12, abs=1e-12
         )
 
 
 def test_rows_without_gradient_and_curvature_say_nothing():
-    assert inside.log_evidence(0.0, 0.0, 3.0) == 0.0
+    assert entrances.log_evidence(0.0, 0.0, 3.0) == 0.0
 
 
 @pytest.mark.parametrize("h", [0.0, 0.3, 1e8])
@@ -60,7 +60,7 @@ def test_tabulated_evidence_is_the_evidence(rng, h):
         sum_g = rng.standard_normal() * math.sqrt(1 + h * count)
         tabulated = inside.tabulated_evidence(case, count, sum_g)
         assert tabulated == pytest.approx(
-            inside.log_evidence(sum_g, h * count, 0.7), rel=1e-12, abs=1e-12
+            entrances.log_evidence(sum_g, h * count, 0.7), rel=1e-12, abs=1e-12
         )
 
 
@@ -72,7 +72,7 @@ def test_tabulated_evidence_of_whole_multiples_is_the_evidence(rng, h):
         sum_g = rng.standard_normal() * math.sqrt(1 + h * weight)
         tabulated = inside.tabulated_evidence(case, weight, sum_g)
         assert tabulated == pytest.approx(
-            inside.log_evidence(sum_g, h * weight, 0.7), rel=1e-12, abs=1e-12
+            entrances.log_evidence(sum_g, h * weight, 0.7), rel=1e-12, abs=1e-12
         )
 
 
@@ -84,7 +84,7 @@ def test_unequal_curvatures_are_not_tabulated(rng):
 
 
 def leaf_values(rng, sum_g, sum_h, leaf_var, num_draws=3000):
-    return [inside.draw_leaf_value(sum_g, sum_h, leaf_var, rng) for _ in range(num_draws)]
+    return [entrances.draw_leaf_value(sum_g, sum_h, leaf_var, rng) for _ in range(num_draws)]
 
 
 def posterior_cdf(g, h, leaf_var):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_xbart.kernels import draw_prior_forest, stump_forest, sum_of_trees, sweep
-from tests.helpers import cases, exact, inside, law, slow
+from tests.helpers import cases, entrances, exact, inside, law, slow
 
 NUM_TREES = 4
 ALL = 40  # leaves: more than any forest here has
@@ -38,7 +38,7 @@ def in_leaf(forest, leaf_of_row, tree):
 def test_leaves_that_share_rows(rng):
     for n in (1, 63, 64, 65, 200):
         one, other = (rng.random(n) < 0.4 for _ in range(2))
-        shared = inside.num_shared(one.astype(np.int32), other.astype(np.int32), np.int64(1))
+        shared = entrances.num_shared(one.astype(np.int32), other.astype(np.int32), np.int64(1))
         assert shared == (one & other).sum()
 
 
@@ -47,18 +47,18 @@ def test_factor_and_solutions(rng):
         root = rng.standard_normal((size, size + 2))
         matrix = root @ root.T
         r = np.triu(matrix) + np.tril(np.full((size, size), np.nan), -1)  # the rest is not read
-        assert inside.factorise(r)
+        assert entrances.factorise(r)
         upper = np.triu(r)
         np.testing.assert_allclose(upper.T @ upper, matrix, rtol=1e-12, atol=1e-12)
         b = rng.standard_normal(size)
         x = b.copy()
-        inside.solve_transposed(r, x)
+        entrances.solve_transposed(r, x)
         np.testing.assert_allclose(upper.T @ x, b, rtol=1e-9, atol=1e-9)
         x = b.copy()
-        inside.solve(r, x)
+        entrances.solve(r, x)
         np.testing.assert_allclose(upper @ x, b, rtol=1e-9, atol=1e-9)
-    assert not inside.factorise(np.ones((2, 2)))
-    assert not inside.factorise(np.full((1, 1), np.nan))
+    assert not entrances.factorise(np.ones((2, 2)))
+    assert not entrances.factorise(np.full((1, 1), np.nan))
 
 
 def test_mean_and_spread_are_those_of_the_dense_law(rng):

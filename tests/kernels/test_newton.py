@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pymc_xbart.kernels import STEEPEST, cautious, log_prior_ratio, newton_step
-from tests.helpers import inside
+from tests.helpers import entrances
 
 LEAF = np.array([1, 3, 3, 4, 1], np.int32)  # splits are nodes 0 and 2
 LEFT = np.array([1, -1, 3, -1, -1], np.int32)
@@ -55,7 +55,7 @@ def test_splits_stay_at_zero_with_the_variance_of_the_prior(rows):
 def test_evidence_is_that_of_the_leaves(rows):
     without, y, h = rows
     sums = (np.bincount(LEAF, x, 5)[LEFT < 0] for x in (h * (y - without), h))
-    expected = sum(inside.log_evidence(*pair, VAR) for pair in zip(*sums, strict=True))
+    expected = sum(entrances.log_evidence(*pair, VAR) for pair in zip(*sums, strict=True))
     _, _, evidence, _, _ = step_from(np.zeros(5), *rows)
     assert evidence == pytest.approx(expected)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_xbart.kernels import SideDraws, column_choice, stump_forest, sweep
-from tests.helpers import inside, law
+from tests.helpers import entrances, inside, law
 
 NUM_DRAWS = 10_000
 SHAPE, RATE = 3.0, 0.7
@@ -41,7 +41,7 @@ class Residuals:
         g, h = self.gradient_curvature(5.0)
         draws = np.empty(num_draws)
         for k in range(num_draws):
-            inside.redraw_noise(g, h, side, rng)
+            entrances.redraw_noise(g, h, side, rng)
             draws[k] = side.noise_var[0]
         return draws
 
@@ -76,7 +76,7 @@ def test_gradient_and_curvature_move_to_the_new_variance(rng):
     residuals = Residuals(rng)
     side = side_draws(noise_var=5.0)
     g, h = residuals.gradient_curvature(5.0)
-    inside.redraw_noise(g, h, side, rng)
+    entrances.redraw_noise(g, h, side, rng)
     expected = residuals.gradient_curvature(side.noise_var[0])
     np.testing.assert_allclose(g, expected[0], rtol=1e-14)
     np.testing.assert_allclose(h, expected[1], rtol=1e-14)
@@ -85,7 +85,7 @@ def test_gradient_and_curvature_move_to_the_new_variance(rng):
 def test_equal_curvatures_stay_equal(rng):
     """To the last bit, or sweeps would lose their tables."""
     g, h = rng.standard_normal(50), np.full(50, 0.3)
-    inside.redraw_noise(g, h, side_draws(), rng)
+    entrances.redraw_noise(g, h, side_draws(), rng)
     assert h.min() == h.max()
 
 
@@ -106,7 +106,7 @@ def draw_weights(rng):
     draws = np.empty((NUM_DRAWS, COUNTS.size))
     weights = np.ones(COUNTS.size)
     for k in range(NUM_DRAWS):
-        inside.redraw_weights(weights, COUNTS, rng)
+        entrances.redraw_weights(weights, COUNTS, rng)
         draws[k] = weights
     return draws
 

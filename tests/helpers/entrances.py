@@ -1,0 +1,165 @@
+"""Inner kernels for Python: they can't be called from there, and these can, doing nothing else."""
+
+import numpy as np
+
+from pymc_xbart.kernels import (
+    column_scores,
+    columns,
+    draw,
+    evidence,
+    grow,
+    histogram,
+    leaves,
+    noise,
+    overlap,
+    partition,
+    score,
+    tally,
+)
+from pymc_xbart.kernels.decorator import kernel
+
+
+@kernel
+def draw_columns(choice, considered, rng):
+    return columns.draw_columns(choice, considered, rng)
+
+
+@kernel
+def draw_subset(of, choice, rng):
+    columns.draw_subset(of, choice, rng)
+
+
+@kernel
+def log_sum_exp(log_weight, size):
+    return draw.log_sum_exp(log_weight, size)
+
+
+@kernel
+def log_sum_exp_of_many(log_weight, size, powers):
+    return draw.log_sum_exp_of_many(log_weight, size, powers)
+
+
+@kernel
+def logs_of_many(x):
+    draw.logs_of_many(x)
+
+
+@kernel
+def draw_from_log_weights(log_weight, size, log_total, rng):
+    return draw.draw_from_log_weights(log_weight, size, log_total, rng)
+
+
+@kernel
+def log_evidence(sum_g, sum_h, leaf_var):
+    return evidence.log_evidence(sum_g, sum_h, leaf_var)
+
+
+@kernel
+def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
+    return evidence.draw_leaf_value(sum_g, sum_h, leaf_var, rng)
+
+
+@kernel
+def tabulate_evidence(leaf_var, h, blank, half_log, gain):
+    return evidence.tabulate_evidence(leaf_var, h, blank, half_log, gain)
+
+
+@kernel
+def bucket_shift(lo, hi, size):
+    return histogram.bucket_shift(lo, hi, size)
+
+
+@kernel
+def num_shared(one, other, node):
+    rows = np.empty((2, (one.size >> overlap.LOG_WORD) + 1), np.uint64)
+    overlap.mark_rows(one, node, rows[0])
+    overlap.mark_rows(other, node, rows[1])
+    return overlap.num_shared(rows[0], rows[1])
+
+
+@kernel
+def factorise(a):
+    return leaves.factorise(a)
+
+
+@kernel
+def solve_transposed(r, x):
+    leaves.solve_transposed(r, x)
+
+
+@kernel
+def solve(r, x):
+    leaves.solve(r, x)
+
+
+@kernel
+def redraw_leaves(forest, leaf_of_row, g, table, work, max_leaves, rng):
+    block = leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
+    leaves.redraw_leaves(
+        forest, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng
+    )
+    return block.tree
+
+
+@kernel
+def draw_block(forest, num_trees, max_leaves, rng):
+    block = leaves.make_block(num_trees, 1, max_leaves)
+    return leaves.draw_block(forest, block, rng)
+
+
+@kernel
+def redraw_noise(g, h, side, rng):
+    noise.redraw_noise(g, h, side, rng)
+
+
+@kernel
+def redraw_weights(weights, split_counts, rng):
+    noise.redraw_weights(weights, split_counts, rng)
+
+
+@kernel
+def lay_out(num_rows, total_weight):
+    return tally.lay_out(num_rows, total_weight)
+
+
+@kernel
+def tally_rows(g, blank, layout, tallies):
+    return tally.tally_rows(g, blank, layout, tallies)
+
+
+@kernel
+def gather_rows(g, h, table, work):
+    grow.take_up(g, table, work.blank, work.tally, work.rows)
+    sums, sum_h = partition.gather_rows(work.tally, h, table.is_tabulated, work.rows)
+    return evidence.sums_of_node(sums, sum_h, work.rows, table)
+
+
+@kernel
+def partition_rows(codes, cut, rows, start, stop, table, spare):
+    middle, last_left, left, right, left_h, right_h = partition.partition_rows(
+        codes, cut, rows, start, stop, table.is_tabulated, spare
+    )
+    return (
+        middle,
+        last_left,
+        evidence.sums_of_node(left, left_h, rows, table),
+        evidence.sums_of_node(right, right_h, rows, table),
+    )
+
+
+@kernel
+def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
+    column_scores.look_at(design, table, rows, node, scratch.members)
+    return column_scores.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
+
+
+@kernel
+def score_cuts(cuts, num_cuts, node, table, rows):
+    if table.is_tabulated:
+        column_scores.look_up_cuts(cuts, num_cuts, table)
+    return column_scores.score_cuts(cuts, num_cuts, node, table, rows)
+
+
+@kernel
+def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
+    score.score_node(design, prior, table, choice, rows, node, scratch, scores, None, rng)
