@@ -4,6 +4,7 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.records import Forest
+from pymc_xbart.kernels.tally import FEW_NODES
 
 ROWS_AT_ONCE = 512  # values of all nodes of a small tree then stay in the second cache
 MAX_BLENDED = 65  # nodes; a larger tree has a branch for each row, but a short way to its leaf
@@ -139,10 +140,25 @@ def rows_of_leaves(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:
 
 @kernel
 def _count_rows(tree_start, leaf_of_row, num_rows):
-    """See `rows_of_leaves`; `num_rows` is added to."""
+    """See `rows_of_leaves`; `num_rows` (nodes,) is added to."""
     for tree in range(leaf_of_row.shape[0]):
-        for i in range(leaf_of_row.shape[1]):
-            num_rows[tree_start[tree] + leaf_of_row[tree, i]] += 1
+        start = tree_start[tree]
+        num_nodes = tree_start[tree + 1] - start
+        if num_nodes <= FEW_NODES:
+            for node in range(num_nodes):
+                num_rows[start + node] += _rows_of_leaf(leaf_of_row[tree], node)
+        else:
+            for i in range(leaf_of_row.shape[1]):
+                num_rows[start + leaf_of_row[tree, i]] += 1
+
+
+@inner_kernel
+def _rows_of_leaf(leaf, node):
+    """Count the rows in one leaf, with `leaf` (n,) that of each row. See `tally_of_leaf`."""
+    count = np.int64(0)
+    for i in range(leaf.size):
+        count += 1 if leaf[i] == node else 0
+    return count
 
 
 def sum_of_trees(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:

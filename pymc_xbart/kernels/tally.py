@@ -22,6 +22,7 @@ from pymc_xbart.kernels.decorator import inner_kernel
 
 ROOM = 62  # bits for all sums, apart from the sign, one of them for rounding
 SMALLEST_EXPONENT = -900  # of a sum of |g|; below it g counts as zero
+FEW_NODES = 33  # of a tree; up to here leaves are added up one by one, see `tally_of_leaf`
 
 
 class Layout(NamedTuple):

@@ -7,9 +7,7 @@ from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
-from pymc_xbart.kernels.tally import tally_of_leaf
-
-FEW_NODES = 33  # up to here leaves are added up one by one, see `tally_of_leaf`
+from pymc_xbart.kernels.tally import FEW_NODES, tally_of_leaf
 
 # One tree, with what each node knows of the data. A structured array, where a record of arrays
 # would say the same: Numba compiles a function in proportion to the number of arrays that it is

@@ -9,8 +9,10 @@ from pymc_xbart.kernels import (
     forest_values,
     route_codes,
     route_values,
+    rows_of_leaves,
 )
 from pymc_xbart.kernels.route import MAX_BLENDED
+from pymc_xbart.kernels.tally import FEW_NODES
 from tests.helpers import cases, check, inside, slow
 
 
@@ -37,6 +39,20 @@ def test_forest_values_add_up_leaf_values(rng):
         forest_values(forest, leaf_of_row, f)
         expected = slow.forest_values(forest, leaf_of_row)
         np.testing.assert_allclose(f, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_the_rows_of_each_leaf_are_counted(rng):
+    sizes = set()
+    for _ in range(20):
+        _, _, _, forest, leaf_of_row = random_forest(rng, num_rows=200)
+        num_nodes = np.diff(forest.tree_start)
+        expected = [
+            np.bincount(leaf, minlength=size)
+            for leaf, size in zip(leaf_of_row, num_nodes, strict=True)
+        ]
+        assert np.array_equal(rows_of_leaves(forest, leaf_of_row), np.concatenate(expected))
+        sizes |= set(num_nodes.tolist())
+    assert min(sizes) <= FEW_NODES < max(sizes)  # both ways of counting
 
 
 def new_rows(rng, X):
