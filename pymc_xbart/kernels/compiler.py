@@ -8,8 +8,8 @@ most of the time went into code that nobody runs. A `Part` stops half-way: LLVM 
 optimises and translates it only within a kernel that can be called from Python.
 
 For each use of a built-in function, Numba looks up a dozen candidates by the options that it
-compiles with, and each time collects all forty of these one by one. `QuickFlags` compares those
-that are set.
+compiles with, and each time collects all of these one by one. `QuickFlags` compares those that are
+set.
 
 Compiling makes millions of objects that refer to each other, and hardly any garbage. Python's
 collector would look through all of them, and through PyMC's, again and again.
