@@ -56,8 +56,9 @@ def main() -> None:
     args = parser.parse_args()
     runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as bytecode:
+        variables = fill_bytecode(Path(bytecode))
         for replication in range(args.reps):
-            for run in start_in_every_way(keeping_bytecode(Path(bytecode))):
+            for run in start_in_every_way(variables):
                 runs.append({"replication": replication, **run})
                 print(runs[-1], file=sys.stderr)
     text = report(runs)
@@ -65,12 +66,11 @@ def main() -> None:
     keep("startup", text, runs)
 
 
-def keeping_bytecode(folder: Path) -> dict[str, str]:
-    """Variables that make a folder hold Python's bytecode, which it does from now on."""
+def fill_bytecode(folder: Path) -> dict[str, str]:
+    """Put Python's bytecode into a folder. Returns the variables by which it is used."""
     variables = {"PYTHONPYCACHEPREFIX": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
-    if not any(folder.iterdir()):
-        with tempfile.TemporaryDirectory() as machine_code:
-            start("every_kernel", FIRST, variables | caches(Path(machine_code)))
+    with tempfile.TemporaryDirectory() as machine_code:
+        start("every_kernel", FIRST, variables | caches(Path(machine_code)))
     return variables
 
 
