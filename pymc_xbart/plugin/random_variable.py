@@ -98,16 +98,19 @@ class XBARTForestRV(RandomVariable):
         return f
 
 
-def forest_inputs(rv: Variable) -> ForestInputs:
+def forest_inputs(rv: Variable, *, min_rows: int = 1) -> ForestInputs:
     """Evaluate and check the inputs of a forest variable.
 
     Parameters
     ----------
     rv : TensorVariable
         An `XBARTForest`.
+    min_rows : int, default 1
+        Of X. Data may have been replaced by a single row, which is all right for draws from the
+        prior, but not for trees that are to learn.
     """
     X, mu, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
-    matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=1, copy=False)
+    matrix = check_design(_unpad(evaluate(X, "X"), 2), min_rows=min_rows, copy=False)
     sigma_now = weights = None
     if not is_random(sigma):
         sigma_now = check_sigma(_unpad(evaluate(sigma, "sigma"), 0))

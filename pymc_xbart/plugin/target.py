@@ -15,7 +15,6 @@ from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.correction import Correction, check_fits
 from pymc_xbart.forest.covariates import Labels
-from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.prior import tree_prior
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, write_draw
 from pymc_xbart.forest.tables import first_rows
@@ -181,9 +180,8 @@ def make_target(
 ) -> Target:
     """Read a forest variable's settings and build everything a sweep over it needs."""
     settings = rv.owner.op.settings
-    inputs = forest_inputs(rv)
-    # Data may have been replaced by a single row, which is all right for draws from the prior only.
-    X = check_design(inputs.X, copy=False)
+    inputs = forest_inputs(rv, min_rows=2)
+    X = inputs.X
     check_fits(correction, settings.cut_prior, X.shape[1])
     design, views = encode_views(X, settings.categorical)
     value = model.rvs_to_values[rv]
