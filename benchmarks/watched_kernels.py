@@ -52,6 +52,7 @@ WATCHED = {
     "partition.gather_leaves": Watched(GATHER, "tally.size", "rows"),
     "grow.take_up": Watched(GATHER, "g.size", "rows"),
     "ordered.mark_members": Watched(GATHER, "stop - start", "rows"),
+    "histogram.add_two_columns": Watched(ADD_UP, "2 * (stop - start)", "rows"),
     "histogram.sum_column": Watched(ADD_UP, "stop - start", "rows"),
     "sparse.add_marked": Watched(ADD_UP, "stop - start", "rows"),
     "sparse.gather_marked": Watched(ADD_UP),

@@ -6,7 +6,12 @@ so that the density of a forest given split weights needs to know which these ar
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import (
+from pymc_xbart.kernels.cuts import is_varied
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.grow import Workspace, take_up
+from pymc_xbart.kernels.node_cuts import (
+    FIRST,
     NO,
     NOWHERE,
     find_cuts,
@@ -14,10 +19,6 @@ from pymc_xbart.kernels.column_scores import (
     start_code_range,
     without_places,
 )
-from pymc_xbart.kernels.cuts import is_varied
-from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.evidence import tabulate_evidence
-from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
@@ -64,7 +65,9 @@ def _fill(forest, design, prior, work, zeros, available):
                     available[row, v] = is_varied(design, v, work.rows, bare.start, bare.stop)
                     continue
                 start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, NO)
-                num_cuts = find_cuts(design, prior, table, work.rows, bare, v, NO, work.scratch)
+                num_cuts = find_cuts(
+                    design, prior, table, work.rows, bare, v, FIRST, NO, work.scratch
+                )
                 available[row, v] = num_cuts if prior.cut_prior == CUTS else min(num_cuts, 1)
             row += 1
             left = np.int64(forest.left[start + node])

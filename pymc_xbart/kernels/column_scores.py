@@ -8,32 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.cuts import Cuts, is_varied, list_cuts, make_cuts
+from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inlined_kernel, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp_of_many, logs_of_many
-from pymc_xbart.kernels.histogram import Buckets, make_buckets, num_buckets, num_stored, sum_column
-from pymc_xbart.kernels.ordered import Members, list_ordered_cuts, make_members, mark_members
-from pymc_xbart.kernels.sparse import Sparse, make_sparse
+from pymc_xbart.kernels.histogram import add_two_columns
+from pymc_xbart.kernels.node_cuts import (
+    FIRST,
+    MAX_RANGE_DEPTH,
+    NO,
+    SECOND,
+    find_cuts,
+    may_be_sparse,
+    own_sums,
+    start_code_range,
+    with_sums,
+)
 from pymc_xbart.kernels.tally import sum_of, weight_of
-
-# Of the types that a tree's arrays have, and comparisons: for literals, Numba would compile all
-# scoring once more.
-NOWHERE = np.int32(-1)
-YES, NO = np.bool_(True), np.bool_(False)
-MAX_RANGE_DEPTH = 64  # nodes from this depth on look for their code range themselves
-
-
-class Scratch(NamedTuple):
-    """Room for scoring nodes; contents are undefined between trees."""
-
-    buckets: Buckets  # (num_buckets,), for nodes that keep no sums
-    stored: Buckets  # (places, p, num_buckets), for those that do
-    sparse: Sparse
-    members: Members  # of the node at hand, on small data sets
-    cuts: Cuts
-    # Codes between which the last scored node of each depth lies, per column. Depth first, the last
-    # scored node one level up is always the parent.
-    code_range: np.ndarray  # (MAX_RANGE_DEPTH + 1, p, 2) int32
 
 
 class Scores(NamedTuple):
@@ -48,46 +38,6 @@ class Scores(NamedTuple):
     # (1,) float64, log of the share of columns considered among all that have cuts here, by weight
     log_share: np.ndarray
     is_of_root: bool  # which of the two that a `Workspace` has
-
-
-class Node(NamedTuple):
-    """A node that waits to be scored. Places are positions in `Scratch.stored`, or NOWHERE."""
-
-    start: int  # its slice of NodeRows
-    stop: int
-    depth: int
-    sum_g: float
-    sum_h: float
-    place: int  # where it keeps its sums
-    is_ready: bool  # its sums are there already
-    parent_place: int  # where those of its parent are, if its larger sibling's are to be derived
-    sibling_place: int  # where to put them
-    has_parent: bool  # which was the last node to be scored at the depth above
-
-
-def make_scratch(num_rows: int, num_columns: int, num_cutpoints: int) -> Scratch:
-    """Allocate scratch for n rows and p columns."""
-    size = num_buckets(num_cutpoints)
-    return Scratch(
-        make_buckets(size),
-        make_buckets(num_stored(num_rows, num_columns, size), num_columns, size),
-        make_sparse(size),
-        make_members(num_rows),
-        make_cuts(size),
-        np.empty((MAX_RANGE_DEPTH + 1, num_columns, 2), np.int32),
-    )
-
-
-def another_scratch(scratch: Scratch) -> Scratch:
-    """Allocate what a second thread needs of its own to score columns of the same nodes."""
-    size = scratch.buckets.tally.size
-    row, running = scratch.members.row, scratch.members.running
-    return scratch._replace(
-        buckets=make_buckets(size),
-        sparse=make_sparse(size),
-        members=scratch.members._replace(row=row.copy(), running=running.copy()),
-        cuts=make_cuts(size),
-    )
 
 
 def make_scores(num_columns: int, *, is_of_root: bool = False) -> Scores:
@@ -105,27 +55,29 @@ def make_scores(num_columns: int, *, is_of_root: bool = False) -> Scores:
 
 
 @inlined_kernel
-def score_column(
+def score_two_columns(
     design,
     prior,
     table,
     rows,
     node,
-    k,
+    pair,
+    num_looked_at,
     num_considered,
     is_on_record,
     knows_even,
     scratch,
     scores,
 ):
-    """Write what column `scores.considered[k]` offers a node to entry k of `scores`.
+    """Write what two columns offer a node to entries 2 `pair` and 2 `pair` + 1 of `scores`.
 
-    Of a column that is not among the first `num_considered`, only whether it has cuts is asked.
+    These are columns of `scores.considered`; from `num_looked_at` on nothing is asked of them, and
+    from `num_considered` on only whether they have cuts.
 
     Parameters
     ----------
     is_on_record : bool
-        Whether the parent has looked at the column, too.
+        Whether the parent has looked at these columns, too.
     knows_even : bool
         Whether what is looked up for all columns with even cuts is in `scratch.cuts`.
 
@@ -133,6 +85,86 @@ def score_column(
     -------
     knows_even : bool
     """
+    is_added = add_both(
+        *(design, prior, table, rows, node, pair, num_looked_at, num_considered, is_on_record),
+        *(scratch, scores),
+    )
+    for which in range(1, -1, -1):
+        k = 2 * pair + which
+        if k < num_looked_at:
+            knows_even = score_column(
+                design,
+                prior,
+                table,
+                rows,
+                with_sums(node) if is_added else node,
+                k,
+                which,
+                num_considered,
+                is_on_record,
+                knows_even,
+                scratch,
+                scores,
+            )
+    return knows_even
+
+
+@inner_kernel
+def add_both(
+    design,
+    prior,
+    table,
+    rows,
+    node,
+    pair,
+    num_looked_at,
+    num_considered,
+    is_on_record,
+    scratch,
+    scores,
+):
+    """Add up the rows of a node for two columns at once. Returns whether there was use for that."""
+    second = 2 * pair + 1
+    if design.order.shape[1] > 0 or node.is_ready or second >= num_looked_at:
+        return False
+    if second >= num_considered and prior.min_samples_leaf == 1:  # of which little is asked
+        return False
+    u, v = scores.considered[second - 1], scores.considered[second]
+    if prior.split_weights[u] == 0.0 or prior.split_weights[v] == 0.0:
+        return False
+    start_code_range(scratch.code_range, node.depth, u, design.num_codes, is_on_record)
+    start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
+    depth = min(node.depth, MAX_RANGE_DEPTH)
+    return add_two_columns(
+        design.codes[u],
+        design.codes[v],
+        rows,
+        node.start,
+        node.stop,
+        scratch.code_range[depth, u],
+        scratch.code_range[depth, v],
+        table.is_tabulated,
+        may_be_sparse(node),
+        (own_sums(scratch, node, u, FIRST), own_sums(scratch, node, v, SECOND)),
+    )
+
+
+@inlined_kernel
+def score_column(
+    design,
+    prior,
+    table,
+    rows,
+    node,
+    k,
+    which,
+    num_considered,
+    is_on_record,
+    knows_even,
+    scratch,
+    scores,
+):
+    """One of the columns of `score_two_columns`: the first or second, by `which`."""
     v = scores.considered[k]
     is_left_out = k >= num_considered
     scores.num_cuts[k] = 0
@@ -142,7 +174,7 @@ def score_column(
         scores.num_cuts[k] = is_varied(design, v, rows, node.start, node.stop)
         return knows_even
     start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
-    num_cuts = find_cuts(design, prior, table, rows, node, v, NO, scratch)
+    num_cuts = find_cuts(design, prior, table, rows, node, v, which, NO, scratch)
     scores.num_cuts[k] = num_cuts
     if num_cuts == 0 or is_left_out:
         return knows_even
@@ -153,29 +185,6 @@ def score_column(
         knows_even = is_even
     scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table, rows)
     return knows_even
-
-
-@inner_kernel
-def lone_node(start, stop, depth, sum_g, sum_h):
-    """Node that neither its parent nor its sibling is scored with."""
-    return Node(start, stop, depth, sum_g, sum_h, NOWHERE, False, NOWHERE, NOWHERE, False)
-
-
-@inner_kernel
-def without_places(node, place):
-    """The same node, with sums at `place` if anywhere, and none to derive for a sibling."""
-    return Node(
-        node.start,
-        node.stop,
-        node.depth,
-        node.sum_g,
-        node.sum_h,
-        place,
-        place >= 0,
-        NOWHERE,
-        NOWHERE,
-        node.has_parent,
-    )
 
 
 @inner_kernel
@@ -236,97 +245,3 @@ def score_cuts(cuts, num_cuts, node, table, rows):
         for k in range(POSITION_DTYPE(num_cuts)):
             log_weight[k] = 0.5 * (log_weight[k] - half_log[k])
     return log_sum_exp_of_many(log_weight, num_cuts, powers)
-
-
-@inner_kernel
-def look_at(design, table, rows, node, members):
-    """Prepare finding the cuts of a node, in any column."""
-    if design.order.shape[1] > 0:
-        mark_members(rows, node.start, node.stop, table.is_tabulated, members)
-
-
-@inlined_kernel
-def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are.
-
-    The node must be the one that was looked at last. The codes of the cuts may be left out unless
-    they are asked for.
-    """
-    if design.order.shape[1] > 0:
-        return list_ordered_cuts(
-            design.codes[v],
-            design.order[v],
-            design.num_codes[v] < design.order.shape[1],
-            node.stop - node.start,
-            prior.num_cutpoints,
-            prior.min_samples_leaf,
-            table.is_tabulated,
-            table.layout,
-            wants_codes,
-            scratch.members,
-            scratch.cuts,
-        )
-    own = scratch.buckets
-    if node.place >= 0:
-        own = column_of(scratch.stored, node.place, v)
-    parent = own
-    sibling = own
-    has_sibling = node.sibling_place >= 0
-    if has_sibling:
-        parent = column_of(scratch.stored, node.parent_place, v)
-        sibling = column_of(scratch.stored, node.sibling_place, v)
-    code_range = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), v]
-    base, shift, first, last, is_sparse = sum_column(
-        design.codes[v],
-        rows,
-        node.start,
-        node.stop,
-        code_range,
-        table.is_tabulated,
-        node.is_ready,
-        own,
-        has_sibling,
-        parent,
-        sibling,
-        node.place < 0 and not has_sibling,
-        scratch.sparse,
-    )
-    position = scratch.sparse.position if is_sparse else scratch.sparse.everywhere
-    if shift == 0 and node.place < 0:
-        # The outermost buckets are the outermost codes. (Stored sums must keep the base they were
-        # added up with.)
-        code_range[0] = base + position[first]
-        code_range[1] = base + position[last]
-    return list_cuts(
-        own,
-        position,
-        base,
-        shift,
-        first,
-        last,
-        node.stop - node.start,
-        prior.num_cutpoints,
-        prior.min_samples_leaf,
-        table.is_tabulated,
-        table.layout,
-        scratch.cuts,
-    )
-
-
-@inner_kernel
-def column_of(stored, place, v):
-    """Sums of one column in one of the nodes that keep theirs."""
-    return Buckets(stored.tally[place, v], stored.h[place, v])
-
-
-@inner_kernel
-def start_code_range(code_range, depth, v, num_codes, is_on_record):
-    """Take over the parent's code range in column v, or the whole column if it is not on record."""
-    own = code_range[min(depth, MAX_RANGE_DEPTH), v]
-    if is_on_record:
-        parent = code_range[depth - 1, v]
-        own[0] = parent[0]
-        own[1] = parent[1]
-    else:
-        own[0] = 0
-        own[1] = num_codes[v] - 1

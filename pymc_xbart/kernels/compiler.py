@@ -34,6 +34,7 @@ IS_KNOWN = (
             "_finalize_dynamic_globals",
             "_ensure_finalized",
             "get_pointer_to_function",
+            "add_ir_module",
         )
     )
     and hasattr(Compiler, "compile_extra")
@@ -102,11 +103,30 @@ class Part(JITCodeLibrary):
         """Do nothing, see `codegen`."""
 
 
+class SeparatePart(Part):
+    """Code of one function that LLVM shall not copy into those that call it."""
+
+    def add_ir_module(self, module: Any) -> None:
+        """Take over what Numba has made of a function."""
+        for function in module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(module)
+
+
 class PartCompiler(KernelCompiler):
     """Compiler of inner kernels: each has a `Part` to put its code into."""
+
+    part: type[Part] = Part
 
     def define_pipelines(self) -> Any:
         """Return Numba's own passes."""
         state = self.state
-        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.part(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+class SeparatePartCompiler(PartCompiler):
+    """The same, with a `SeparatePart`."""
+
+    part = SeparatePart

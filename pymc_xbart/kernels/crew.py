@@ -1,8 +1,8 @@
 """Threads that help to score nodes (floor 0: NumPy and Numba only).
 
-A sweep posts a node; it and its helpers take the node's columns, one at a time, until none is left.
-Each works with scratch of its own, and writes what it finds to where the column has its place: the
-result does not depend on who took what, to the last bit.
+A sweep posts a node; it and its helpers take the node's columns, two at a time, until none is left.
+Each works with scratch of its own, and writes what it finds to where the columns have their places:
+the result does not depend on who took what, to the last bit.
 
 The threads are ours, not Numba's, and live no longer than a sweep: a process may fork before and
 after, several sweeps may run at once, and nothing is compiled for whoever asks for one thread.
@@ -16,9 +16,10 @@ import numpy as np
 from numba.core import config
 
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest, store
-from pymc_xbart.kernels.column_scores import Node, another_scratch, score_column
+from pymc_xbart.kernels.column_scores import score_two_columns
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import EvidenceTable
+from pymc_xbart.kernels.node_cuts import Node, another_scratch
 from pymc_xbart.kernels.records import Design, Prior
 from pymc_xbart.kernels.tally import Layout
 
@@ -40,7 +41,8 @@ JOB_DTYPE = np.dtype(
         ("parent_place", np.int32),
         ("sibling_place", np.int32),
         ("has_parent", np.bool_),
-        ("num_considered", np.int64),  # see score_column
+        ("num_looked_at", np.int64),  # from here on as in score_two_columns
+        ("num_considered", np.int64),
         ("is_on_record", np.bool_),
         ("is_of_root", np.bool_),  # see Scores
         ("is_tabulated", np.bool_),  # from here on as in EvidenceTable
@@ -61,9 +63,9 @@ LEFT, DONE, STOP = range(3)  # of `Crew.numbers`
 class Crew(NamedTuple):
     """How a sweep and its helpers talk to each other."""
 
-    # Columns that nobody has taken yet (below 0 once somebody was too late), columns that are done,
-    # and whether helpers are to stop. Whoever takes a column may read the job: it stays until all
-    # columns are done.
+    # Pairs of columns that nobody has taken yet (below 0 once somebody was too late), pairs that
+    # are done, and whether helpers are to stop. Whoever takes a pair may read the job: it stays
+    # until all pairs are done.
     numbers: np.ndarray
     job: np.ndarray  # (1,) JOB_DTYPE
     least_work: int  # of a node that is shared, see `is_worth_sharing`
@@ -125,21 +127,22 @@ def _help(design, prior, rows, half_log, gain, scores, root_scores, scratch, cre
     last = np.int64(0)
     turn = 0
     while load(crew.numbers, STOP) == 0:
-        k = take(crew) if load(crew.numbers, LEFT) > 0 else np.int64(-1)
-        if k < 0:
+        pair = take(crew) if load(crew.numbers, LEFT) > 0 else np.int64(-1)
+        if pair < 0:
             rest(turn)
             turn += 1
             continue
         turn = 0
         knows_even = knows_even and job[0]["number"] == last
         last = job[0]["number"]
-        knows_even = score_column(
+        knows_even = score_two_columns(
             design,
             prior,
             table_of(job, prior, half_log, gain),
             rows,
             node_of(job),
-            k,
+            pair,
+            job[0]["num_looked_at"],
             job[0]["num_considered"],
             job[0]["is_on_record"],
             knows_even,
@@ -156,7 +159,7 @@ def is_worth_sharing(crew, num_rows, num_columns):
 
 
 @inner_kernel
-def post(crew, node, table, num_considered, is_on_record, is_of_root, num_columns):
+def post(crew, node, table, num_looked_at, num_considered, is_on_record, is_of_root):
     """Let helpers take columns of a node."""
     job = crew.job
     job[0]["number"] += 1
@@ -170,6 +173,7 @@ def post(crew, node, table, num_considered, is_on_record, is_of_root, num_column
     job[0]["parent_place"] = node.parent_place
     job[0]["sibling_place"] = node.sibling_place
     job[0]["has_parent"] = node.has_parent
+    job[0]["num_looked_at"] = num_looked_at
     job[0]["num_considered"] = num_considered
     job[0]["is_on_record"] = is_on_record
     job[0]["is_of_root"] = is_of_root
@@ -180,7 +184,7 @@ def post(crew, node, table, num_considered, is_on_record, is_of_root, num_column
     job[0]["weight_start"] = table.layout.weight_start
     job[0]["sum_start"] = table.layout.sum_start
     store(crew.numbers, DONE, 0)
-    store(crew.numbers, LEFT, num_columns)
+    store(crew.numbers, LEFT, (num_looked_at + 1) // 2)
 
 
 @inner_kernel
@@ -216,19 +220,16 @@ def table_of(job, prior, half_log, gain):
 
 @inner_kernel
 def take(crew):
-    """Take a column. Returns its position among those that are looked at, below 0 if none is left.
-
-    The last ones first.
-    """
+    """Take a pair of columns, the last first. Returns its number, below 0 if none is left."""
     return add(crew.numbers, LEFT, -1) - 1
 
 
 @inner_kernel
-def finish(crew, num_done, num_columns):
+def finish(crew, num_done, num_pairs):
     """Wait until helpers have done the columns that they took."""
     num_done += add(crew.numbers, DONE, num_done)
     turn = 0
-    while num_done < num_columns:
+    while num_done < num_pairs:
         rest(turn)
         turn += 1
         num_done = load(crew.numbers, DONE)

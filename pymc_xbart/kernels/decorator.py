@@ -69,6 +69,15 @@ def inlined_kernel(function: Callable) -> Callable:
     return _compile_inner(function, _nrt=False, forceinline=True)
 
 
+def separate_kernel(function: Callable) -> Callable:
+    """Compile an inner kernel that never becomes part of those that call it.
+
+    For a loop over rows that takes all registers of a processor: within a large kernel LLVM finds
+    none free, and then reads where its arrays are from memory, row by row.
+    """
+    return _compile_inner(function, compiler.SeparatePartCompiler, _nrt=False)
+
+
 def contracting_kernel(function: Callable) -> Callable:
     """Compile an inner kernel in which a product and a sum may be rounded once instead of twice.
 
@@ -77,8 +86,8 @@ def contracting_kernel(function: Callable) -> Callable:
     return _compile_inner(function, _nrt=False, fastmath={"contract"})
 
 
-def _compile_inner(function: Callable, **more: Any) -> Callable:
-    options = _compiled_by(compiler.PartCompiler) | {"no_cpython_wrapper": True} | more
+def _compile_inner(function: Callable, own: type = compiler.PartCompiler, **more: Any) -> Callable:
+    options = _compiled_by(own) | {"no_cpython_wrapper": True} | more
     compiled: Any = numba.njit(**options)(function)
     if compiled is not function:
         compiled.__class__ = _inner_class(type(compiled))

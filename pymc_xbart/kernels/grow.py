@@ -21,13 +21,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import Scores, Scratch, make_scores, make_scratch
+from pymc_xbart.kernels.column_scores import Scores, make_scores
 from pymc_xbart.kernels.columns import is_shared
 from pymc_xbart.kernels.crew import LEAST_WORK, Crew, make_crew
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
 from pymc_xbart.kernels.histogram import NodeRows
+from pymc_xbart.kernels.node_cuts import Scratch, make_scratch
 from pymc_xbart.kernels.partition import gather_rows
 from pymc_xbart.kernels.score import draw_cut, score_node
 from pymc_xbart.kernels.tally import tally_rows
@@ -149,7 +150,7 @@ def build_tree(
     """
     rows = work.rows
     num_places = work.scratch.stored.tally.shape[0]
-    min_rows = work.scratch.buckets.tally.size
+    min_rows = work.scratch.buckets.tally.shape[2]
     tally, sum_h = gather_rows(work.tally, h, table.is_tabulated, rows)
     sum_g, sum_h = sums_of_node(tally, sum_h, rows, table)
     add_node(tree, np.int64(0), np.int32(0), np.int32(h.size), np.int32(0), sum_g, sum_h)

@@ -5,18 +5,19 @@ node's own range of codes over the buckets at hand, so that resolution follows t
 tree and does not depend on the way there. A node whose codes range over no more than there are
 buckets has one for each.
 
-Three shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
-second time only if the node fills no more than half of its buckets. And where a large node splits,
-only its smaller child is added up row by row: what that child takes out of the parent's sums leaves
+Four shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
+second time only if the node fills no more than half of its buckets. Where a large node splits, only
+its smaller child is added up row by row: what that child takes out of the parent's sums leaves
 those of the larger child. In a node with fewer rows than buckets, only those that hold rows are
-read (see `sparse`).
+read (see `sparse`). And rows are read once for two columns, whose buckets do not wait for each
+other.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel, separate_kernel
 from pymc_xbart.kernels.ordered import MAX_ORDERED
 from pymc_xbart.kernels.sparse import add_marked, gather_marked
 
@@ -71,6 +72,54 @@ def bucket_shift(lo, hi, size):
     while (hi >> shift) - (lo >> shift) >= size:
         shift += 1
     return shift
+
+
+@separate_kernel
+def add_two_columns(
+    codes, other_codes, rows, start, stop, code_range, other_range, is_tabulated, may_be_sparse, own
+):
+    """Begin `sum_column` for two columns in the node `rows[start:stop]`, as far as rows are added.
+
+    Parameters
+    ----------
+    codes, other_codes : (n,) uint16
+    code_range, other_range : (2,) int32
+    is_tabulated, may_be_sparse : bool
+        As for `sum_column`.
+    own : pair of Buckets of shape (num_buckets,)
+        Overwritten, and then ready.
+
+    Returns
+    -------
+    bool
+        False if there is nothing to begin with, since one of them is to be summed sparsely.
+    """
+    first, second = own
+    size = first.tally.size
+    shift = bucket_shift(code_range[0], code_range[1], size)
+    base = code_range[0] >> shift
+    last = (code_range[1] >> shift) - base
+    other_shift = bucket_shift(other_range[0], other_range[1], size)
+    other_base = other_range[0] >> other_shift
+    other_last = (other_range[1] >> other_shift) - other_base
+    if may_be_sparse and max(last, other_last) > stop - start:
+        return False
+    _clear(first, last, is_tabulated)
+    _clear(second, other_last, is_tabulated)
+    _add_rows_twice(
+        codes,
+        other_codes,
+        rows,
+        start,
+        stop,
+        base,
+        shift,
+        other_base,
+        other_shift,
+        is_tabulated,
+        own,
+    )
+    return True
 
 
 @inner_kernel
@@ -191,6 +240,35 @@ def _add_rows(codes, rows, start, stop, base, shift, is_tabulated, buckets):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
             sum_tally[b] += tally[i]
             sum_h[b] += h[i]
+
+
+@inner_kernel
+def _add_rows_twice(
+    codes, other_codes, rows, start, stop, base, shift, other_base, other_shift, is_tabulated, own
+):
+    """`_add_rows` for two columns."""
+    row, tally, h, _ = rows
+    (sum_tally, sum_h), (other_tally, other_h) = own
+    base = POSITION_DTYPE(base)
+    shift = POSITION_DTYPE(shift)
+    other_base = POSITION_DTYPE(other_base)
+    other_shift = POSITION_DTYPE(other_shift)
+    if is_tabulated:
+        for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+            own_row, own_tally = row[i], tally[i]
+            b = (POSITION_DTYPE(codes[own_row]) >> shift) - base
+            c = (POSITION_DTYPE(other_codes[own_row]) >> other_shift) - other_base
+            sum_tally[b] += own_tally
+            other_tally[c] += own_tally
+    else:
+        for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+            own_row, own_tally, own_h = row[i], tally[i], h[i]
+            b = (POSITION_DTYPE(codes[own_row]) >> shift) - base
+            c = (POSITION_DTYPE(other_codes[own_row]) >> other_shift) - other_base
+            sum_tally[b] += own_tally
+            sum_h[b] += own_h
+            other_tally[c] += own_tally
+            other_h[c] += own_h
 
 
 @inner_kernel

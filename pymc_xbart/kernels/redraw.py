@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import lone_node
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
-from pymc_xbart.kernels.partition import gather_leaves, partition_rows
+from pymc_xbart.kernels.node_cuts import lone_node
+from pymc_xbart.kernels.partition import gather_leaves, gather_rows, partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import draw_cut, has_cuts, score_node, split_probability
 from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
@@ -128,12 +128,14 @@ def draw_site(tree, num_nodes, rng):
 @inner_kernel
 def gather_site(tree, site, leaf, tally, h, table, rows):
     """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
-    first = site
-    num_leaves = 1
-    if not is_leaf(tree, site):
-        first = np.int64(tree[site]["left"])
-        num_leaves = 2
-    size, total, sum_h = gather_leaves(tally, h, table.is_tabulated, leaf, first, num_leaves, rows)
+    if site == 0:
+        size = np.int64(tally.size)
+        total, sum_h = gather_rows(tally, h, table.is_tabulated, rows)
+    else:
+        first = site if is_leaf(tree, site) else np.int64(tree[site]["left"])
+        size, total, sum_h = gather_leaves(
+            *(tally, h, table.is_tabulated, leaf, first, 1 if first == site else 2, rows)
+        )
     sum_g, sum_h = sums_of_node(total, sum_h, rows, table)
     return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
 

@@ -18,24 +18,23 @@ node looking one split ahead.
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import (
-    MAX_RANGE_DEPTH,
-    NO,
-    YES,
-    find_cuts,
-    look_at,
-    look_up_cuts,
-    score_column,
-    score_cuts,
-    start_code_range,
-    without_places,
-)
+from pymc_xbart.kernels.column_scores import look_up_cuts, score_cuts, score_two_columns
 from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.crew import finish, is_worth_sharing, post, take
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import inlined_kernel, inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
+from pymc_xbart.kernels.node_cuts import (
+    FIRST,
+    MAX_RANGE_DEPTH,
+    NO,
+    YES,
+    find_cuts,
+    look_at,
+    start_code_range,
+    without_places,
+)
 from pymc_xbart.kernels.records import COLUMNS, CUTS
 
 
@@ -125,26 +124,28 @@ def score_columns(
     """Write what columns offer a node to `scores`, with the help of a crew if there is one."""
     knows_even = False
     is_posted = False
+    num_pairs = (num_looked_at + 1) // 2
     if crew is not None:  # without one, Numba does not even compile what follows
         is_posted = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
         if is_posted:
-            post(crew, node, table, num_considered, is_on_record, scores.is_of_root, num_looked_at)
-    k = num_looked_at
+            post(crew, node, table, num_looked_at, num_considered, is_on_record, scores.is_of_root)
+    pair = num_pairs
     num_done = 0
     while True:
         if crew is None:
-            k -= 1
+            pair -= 1
         else:
-            k = take(crew) if is_posted else k - 1
-        if k < 0:
+            pair = take(crew) if is_posted else pair - 1
+        if pair < 0:
             break
-        knows_even = score_column(
+        knows_even = score_two_columns(
             design,
             prior,
             table,
             rows,
             node,
-            k,
+            pair,
+            num_looked_at,
             num_considered,
             is_on_record,
             knows_even,
@@ -153,7 +154,7 @@ def score_columns(
         )
         num_done += 1
     if crew is not None and is_posted:
-        finish(crew, num_done, num_looked_at)
+        finish(crew, num_done, num_pairs)
 
 
 @inner_kernel
@@ -166,7 +167,7 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # memory traffic for each.
     again = without_places(node, node.place)
     look_at(design, table, rows, node, scratch.members)
-    num_cuts = find_cuts(design, prior, table, rows, again, v, YES, scratch)
+    num_cuts = find_cuts(design, prior, table, rows, again, v, FIRST, YES, scratch)
     if table.is_tabulated:
         look_up_cuts(scratch.cuts, num_cuts, table)
     log_total = score_cuts(scratch.cuts, num_cuts, again, table, rows)
@@ -188,6 +189,6 @@ def has_cuts(design, prior, table, rows, node, scratch):
                 return True
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, NO)
-        if find_cuts(design, prior, table, rows, node, v, NO, scratch) > 0:
+        if find_cuts(design, prior, table, rows, node, v, FIRST, NO, scratch) > 0:
             return True
     return False

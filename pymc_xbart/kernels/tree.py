@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import MAX_RANGE_DEPTH, NOWHERE, Node
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
+from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH, NOWHERE, Node
 from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.tally import FEW_NODES, tally_of_leaf

@@ -10,6 +10,7 @@ from pymc_xbart.kernels import (
     grow,
     histogram,
     leaves,
+    node_cuts,
     noise,
     overlap,
     partition,
@@ -149,8 +150,10 @@ def partition_rows(codes, cut, rows, start, stop, table, spare):
 
 @kernel
 def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    column_scores.look_at(design, table, rows, node, scratch.members)
-    return column_scores.find_cuts(design, prior, table, rows, node, v, wants_codes, scratch)
+    node_cuts.look_at(design, table, rows, node, scratch.members)
+    return node_cuts.find_cuts(
+        design, prior, table, rows, node, v, node_cuts.FIRST, wants_codes, scratch
+    )
 
 
 @kernel

@@ -17,10 +17,10 @@ from pymc_xbart.kernels import (
     encode,
     make_workspace,
 )
-from pymc_xbart.kernels.column_scores import MAX_RANGE_DEPTH
-from pymc_xbart.kernels.column_scores import Node as ScoredNode
 from pymc_xbart.kernels.draw import make_powers
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
+from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH
+from pymc_xbart.kernels.node_cuts import Node as ScoredNode
 from tests.helpers import entrances, slow
 from tests.helpers.loops import choose_columns, follow_trees, grow_trees, sweep_each
 
@@ -110,7 +110,7 @@ def make_case(X, g=None, h=None, **prior_fields):
 def without_stored_sums(case):
     """The same case, with scratch in which no node can leave its sums to a child."""
     scratch = case.work.scratch
-    nowhere = make_buckets(0, case.num_columns, scratch.buckets.tally.size)
+    nowhere = make_buckets(0, case.num_columns, scratch.buckets.tally.shape[2])
     return case._replace(work=case.work._replace(scratch=scratch._replace(stored=nowhere)))
 
 

@@ -1,10 +1,11 @@
 import gc
+import re
 
 import numba
 import pytest
 
 from pymc_xbart.kernels import compiler
-from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.decorator import inner_kernel, kernel, separate_kernel
 
 compiled = pytest.mark.skipif(
     numba.config.DISABLE_JIT, reason="without JIT there is nothing to compile"
@@ -50,6 +51,21 @@ def test_the_collector_rests_while_a_kernel_is_compiled(is_enabled):
         (gc.enable if was_enabled else gc.disable)()
     assert states
     assert not any(states)
+
+
+def add_one(x):
+    return x + 1
+
+
+@compiled
+@pytest.mark.parametrize("decorator", [inner_kernel, separate_kernel])
+def test_only_a_separate_kernel_stays_a_function_of_its_own(decorator):
+    part = decorator(add_one)
+    whole = kernel(lambda x: part(x) * 2)
+    assert whole(3) == 8
+    (code,) = whole.inspect_asm().values()
+    is_there = re.search(r"^\S*add_one\S*:$", code, re.MULTILINE) is not None
+    assert is_there is (decorator is separate_kernel)
 
 
 @compiled

@@ -74,6 +74,33 @@ def test_weights_where_codes_share_buckets(rng, num_cutpoints):
     assert_scores(case, np.arange(n), depth=0)
 
 
+@pytest.mark.parametrize("min_samples_leaf", [1, 4])
+@pytest.mark.parametrize("curvature", ["equal", "any"])
+@pytest.mark.parametrize("num_rows", [1_100, 1_600, 3_000])
+def test_what_a_column_offers_has_nothing_to_do_with_others(
+    rng, num_rows, curvature, min_samples_leaf
+):
+    """With more rows than buckets, rows are added up for two columns at once."""
+    n = 3_000
+    ties = rng.integers(0, [2, 40, 1, 500], size=(n, 4))
+    X = np.column_stack([rng.standard_normal((n, 3)), ties])
+    h = np.ones(n) if curvature == "equal" else rng.gamma(1.0, 1.0, n)
+    fields = {"num_cutpoints": 100, "min_samples_leaf": min_samples_leaf}
+    case = inside.make_case(X, rng.standard_normal(n), h, **fields)
+    # A slice of the values of column 0: sums of that column are added up anew, in finer buckets.
+    rows = np.sort(np.argsort(X[:, 0])[:num_rows])
+    together = inside.score(case, inside.open_node(case, rows))[0]
+    scores = case.work.scores
+    offers = scores.num_cuts.copy(), scores.log_evidence.copy()
+    assert np.isneginf(together).tolist() == [False] * 5 + [True] + [False, False]
+    for v in range(7):
+        alone = case._replace(prior=case.prior._replace(split_weights=1.0 * (np.arange(7) == v)))
+        inside.score(alone, inside.open_node(alone, rows))
+        assert scores.num_cuts[v] == offers[0][v]
+        if offers[0][v] > 0:
+            assert scores.log_evidence[v] == offers[1][v]
+
+
 def test_nodes_at_max_depth_stop(rng):
     X = rng.standard_normal((20, 2))
     case = inside.make_case(X, rng.standard_normal(20), np.ones(20), max_depth=64)
