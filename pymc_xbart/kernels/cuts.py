@@ -20,7 +20,7 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import Powers, make_powers
-from pymc_xbart.kernels.tally import count_of
+from pymc_xbart.kernels.tally import bit_length, count_of
 
 
 class Cuts(NamedTuple):
@@ -91,10 +91,13 @@ def list_cuts(
         tally, layout, first, last, min_samples_leaf, last_legal, num_cutpoints
     ):
         step = 1
-    inverse_step = 1.0 / step
+    # Dividing by the step would take longer than everything else here. The product with this many
+    # 2^-bits, rounded up, has the same whole part (Granlund & Montgomery 1994, theorem 4.2).
+    bits = POSITION_DTYPE(layout.count_end + bit_length(step))
+    inverse_step = (POSITION_DTYPE(1) << bits) // POSITION_DTYPE(step) + POSITION_DTYPE(1)
     first = POSITION_DTYPE(first)
     num_cuts = POSITION_DTYPE(0)
-    num_passed = np.int64(0)  # multiples of the step
+    num_passed = POSITION_DTYPE(0)  # multiples of the step
     left = np.int64(0)
     left_h = 0.0
     for b in range(first, POSITION_DTYPE(last + 1)):
@@ -108,10 +111,8 @@ def list_cuts(
             cut_h[num_cuts] = left_h
         num_left = count_of(left, layout)
         before = num_passed
-        # A division of integers takes longer than everything else here. Half a row more keeps what
-        # is rounded away from whole numbers.
         if num_left >= min_samples_leaf:
-            num_passed = np.int64((num_left + 0.5) * inverse_step)
+            num_passed = (POSITION_DTYPE(num_left) * inverse_step) >> bits
         num_cuts += POSITION_DTYPE(num_passed != before)
     num_cuts = np.int64(num_cuts)
     while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], layout) > last_legal:

@@ -187,7 +187,8 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, memb
             cut_h[num_cuts] = left_h
         num_cuts += 1
         if num_cuts == 1 or has_ties:
-            # See `cuts.list_cuts`, which divides in the same way.
+            # A division of integers takes longer than all else here. Half a row more keeps what is
+            # rounded away from whole numbers.
             target = (np.int64((num_left + 0.5) * inverse_step) + 1) * step
         else:  # from one multiple to the next, where no tie led beyond it
             target += step

@@ -37,13 +37,13 @@ class Layout(NamedTuple):
 @inner_kernel
 def lay_out(num_rows, total_weight):
     """Layout for all rows, which together have a weight above 0, or 0 if they have none."""
-    count_end = _num_bits(num_rows)
+    count_end = bit_length(num_rows)
     weight_start = count_end if total_weight > 0 else np.int64(0)
-    return Layout(count_end, weight_start, count_end + _num_bits(total_weight))
+    return Layout(count_end, weight_start, count_end + bit_length(total_weight))
 
 
 @inner_kernel
-def _num_bits(number):
+def bit_length(number):
     """Bits that a whole number takes."""
     _, exponent = math.frexp(np.float64(number))
     return np.int64(exponent)
