@@ -1,7 +1,8 @@
-"""What one column offers a node (floor 0: NumPy and Numba only).
+"""What columns offer a node (floor 0: NumPy and Numba only).
 
-The cuts of a column, and the evidence of the two leaves on their sides. No column needs to know of
-another, so that several threads can each look at some, with scratch of their own.
+The cuts of a column, and the evidence of the two leaves on their sides. Rows are read for two
+columns at a time. Apart from that no column needs to know of another, so that several threads can
+each look at some, with scratch of their own.
 """
 
 from typing import NamedTuple
