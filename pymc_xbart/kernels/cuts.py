@@ -91,10 +91,7 @@ def list_cuts(
         tally, layout, first, last, min_samples_leaf, last_legal, num_cutpoints
     ):
         step = 1
-    # Dividing by the step would take longer than everything else here. The product with this many
-    # 2^-bits, rounded up, has the same whole part (Granlund & Montgomery 1994, theorem 4.2).
-    bits = POSITION_DTYPE(layout.count_end + bit_length(step))
-    inverse_step = (POSITION_DTYPE(1) << bits) // POSITION_DTYPE(step) + POSITION_DTYPE(1)
+    inverse_step, bits = invert(step, num_rows)
     first = POSITION_DTYPE(first)
     num_cuts = POSITION_DTYPE(0)
     num_passed = POSITION_DTYPE(0)  # multiples of the step
@@ -112,7 +109,7 @@ def list_cuts(
         num_left = count_of(left, layout)
         before = num_passed
         if num_left >= min_samples_leaf:
-            num_passed = (POSITION_DTYPE(num_left) * inverse_step) >> bits
+            num_passed = quotient(num_left, inverse_step, bits)
         num_cuts += POSITION_DTYPE(num_passed != before)
     num_cuts = np.int64(num_cuts)
     while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], layout) > last_legal:
@@ -136,6 +133,24 @@ def list_cuts(
         )
     cut_tally[num_cuts] = left
     return num_cuts
+
+
+@inner_kernel
+def invert(step, largest):
+    """What `quotient` needs to divide numbers up to `largest` by a step: (inverse, bits).
+
+    Division of integers would take longer than all else in the loops over buckets or rows. The
+    product with this many 2^-bits, rounded up, has the same whole part (Granlund & Montgomery 1994,
+    theorem 4.2).
+    """
+    bits = POSITION_DTYPE(bit_length(largest) + bit_length(step))
+    return (POSITION_DTYPE(1) << bits) // POSITION_DTYPE(step) + POSITION_DTYPE(1), bits
+
+
+@inner_kernel
+def quotient(number, inverse, bits):
+    """Whole part of a number over the step that was inverted."""
+    return (POSITION_DTYPE(number) * inverse) >> bits
 
 
 @inner_kernel

@@ -74,6 +74,14 @@ def bucket_shift(lo, hi, size):
     return shift
 
 
+@inner_kernel
+def lay_buckets(code_range, size):
+    """Spread a range of codes over at most `size` buckets. Returns (base, shift, last bucket)."""
+    shift = bucket_shift(code_range[0], code_range[1], size)
+    base = code_range[0] >> shift
+    return base, shift, (code_range[1] >> shift) - base
+
+
 @separate_kernel
 def add_two_columns(
     codes, other_codes, rows, start, stop, code_range, other_range, is_tabulated, may_be_sparse, own
@@ -96,12 +104,8 @@ def add_two_columns(
     """
     first, second = own
     size = first.tally.size
-    shift = bucket_shift(code_range[0], code_range[1], size)
-    base = code_range[0] >> shift
-    last = (code_range[1] >> shift) - base
-    other_shift = bucket_shift(other_range[0], other_range[1], size)
-    other_base = other_range[0] >> other_shift
-    other_last = (other_range[1] >> other_shift) - other_base
+    base, shift, last = lay_buckets(code_range, size)
+    other_base, other_shift, other_last = lay_buckets(other_range, size)
     if may_be_sparse and max(last, other_last) > stop - start:
         return False
     _clear(first, last, is_tabulated)
@@ -175,9 +179,7 @@ def sum_column(
     # Once more at most, with the node's own range of codes. A loop, so that adding up is compiled
     # once.
     for is_narrowed in (False, True):
-        shift = bucket_shift(code_range[0], code_range[1], size)
-        base = code_range[0] >> shift
-        last = (code_range[1] >> shift) - base
+        base, shift, last = lay_buckets(code_range, size)
         is_sparse = may_be_sparse and last > stop - start
         if is_sparse:
             add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse)

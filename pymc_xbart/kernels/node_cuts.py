@@ -90,6 +90,17 @@ def lone_node(start, stop, depth, sum_g, sum_h):
 @inner_kernel
 def without_places(node, place):
     """The same node, with sums at `place` if anywhere, and none to derive for a sibling."""
+    return _with_places(node, place, place >= 0, NOWHERE, NOWHERE)
+
+
+@inner_kernel
+def with_sums(node):
+    """The same node, with its sums where they are to be."""
+    return _with_places(node, node.place, YES, node.parent_place, node.sibling_place)
+
+
+@inner_kernel
+def _with_places(node, place, is_ready, parent_place, sibling_place):
     return Node(
         node.start,
         node.stop,
@@ -97,26 +108,9 @@ def without_places(node, place):
         node.sum_g,
         node.sum_h,
         place,
-        place >= 0,
-        NOWHERE,
-        NOWHERE,
-        node.has_parent,
-    )
-
-
-@inner_kernel
-def with_sums(node):
-    """The same node, with its sums where they are to be."""
-    return Node(
-        node.start,
-        node.stop,
-        node.depth,
-        node.sum_g,
-        node.sum_h,
-        node.place,
-        True,
-        node.parent_place,
-        node.sibling_place,
+        is_ready,
+        parent_place,
+        sibling_place,
         node.has_parent,
     )
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.cuts import invert, quotient
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 MAX_ORDERED = 1024  # rows; for all of them each node is asked, so that more are left to buckets
@@ -166,7 +167,7 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, memb
     """List the cut at or behind `first` rows, and those behind further multiples of `step`."""
     _, h, row, running = members
     cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
-    inverse_step = 1.0 / step
+    inverse_step, bits = invert(step, num_rows)
     num_cuts = 0
     num_left = np.int64(0)
     left_h = 0.0
@@ -187,9 +188,7 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, memb
             cut_h[num_cuts] = left_h
         num_cuts += 1
         if num_cuts == 1 or has_ties:
-            # A division of integers takes longer than all else here. Half a row more keeps what is
-            # rounded away from whole numbers.
-            target = (np.int64((num_left + 0.5) * inverse_step) + 1) * step
+            target = (np.int64(quotient(num_left, inverse_step, bits)) + 1) * step
         else:  # from one multiple to the next, where no tie led beyond it
             target += step
     return num_cuts
