@@ -81,4 +81,5 @@ def _fill(forest, design, prior, work, zeros, available):
                 table,
                 work.rows,
                 work.spare,
+                None,
             )

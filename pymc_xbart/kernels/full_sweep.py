@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.columns import column_choice, draw_subset
-from pymc_xbart.kernels.crew import with_helpers
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
+from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.records import (
     NO_COLUMN,
     Design,

@@ -186,7 +186,7 @@ def build_tree(
         v = scores.considered[option]
         if not is_given:
             cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
-        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.spare)
+        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.spare, work.crew)
         evidence = evidence_of_children(tree, index, table.leaf_var)
         log_w -= evidence - scores.log_share[0]
         log_density += evidence - scores.log_evidence[option]

@@ -4,7 +4,7 @@
     rows  |  L R R L L R L R  |        becomes    rows  |  L L L L  |  R R R R  |
 
 Both sides keep their order, so rows stay sorted by row number and later reads of columns run
-forward in memory.
+forward in memory. Several threads can do it in two steps, see `chunks`.
 """
 
 import numpy as np
@@ -76,6 +76,54 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, spare):
             h[middle + i] = spare_h[i]
             right_h += spare_h[i]
     return np.int64(middle), last_left, left, right, left_h, right_h
+
+
+@inner_kernel
+def partition_chunk(codes, cut, rows, start, stop, spare):
+    """Write the rows of a chunk to `spare[start:stop]`, either side from one end on.
+
+    The left side begins at the front; the right one at the back, so that its order is reversed.
+    Parameters, and what is returned, are those of `partition_rows` where evidence is tabulated.
+    """
+    row, tally, _, _ = rows
+    spare_row, spare_tally, _, _ = spare
+    middle = POSITION_DTYPE(start)
+    back = POSITION_DTYPE(stop)
+    one = POSITION_DTYPE(1)
+    last_left = np.int64(-1)
+    left = np.int64(0)
+    total = np.int64(0)
+    for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
+        code = np.int64(codes[row[i]])
+        is_left = code <= cut
+        # Written to both ends, as there. They meet in the last row, which belongs to either.
+        spare_row[middle] = row[i]
+        spare_tally[middle] = tally[i]
+        spare_row[back - one] = row[i]
+        spare_tally[back - one] = tally[i]
+        last_left = max(last_left, code if is_left else np.int64(-1))
+        left += tally[i] if is_left else 0
+        total += tally[i]
+        middle += POSITION_DTYPE(is_left)
+        back -= POSITION_DTYPE(not is_left)
+    return np.int64(middle), last_left, left, total - left
+
+
+@inner_kernel
+def put_chunk(spare, start, middle, stop, rows, left_start, right_start):
+    """Copy a chunk that `partition_chunk` has written to where its two sides belong."""
+    row, tally, _, _ = rows
+    spare_row, spare_tally, _, _ = spare
+    front = POSITION_DTYPE(start)
+    target = POSITION_DTYPE(left_start)
+    for i in range(POSITION_DTYPE(middle - start)):
+        row[target + i] = spare_row[front + i]
+        tally[target + i] = spare_tally[front + i]
+    back = POSITION_DTYPE(stop - 1)
+    target = POSITION_DTYPE(right_start)
+    for i in range(POSITION_DTYPE(stop - middle)):
+        row[target + i] = spare_row[back - i]
+        tally[target + i] = spare_tally[back - i]
 
 
 @inner_kernel

@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_xbart.kernels.chunks import split_rows
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
 from pymc_xbart.kernels.node_cuts import lone_node
-from pymc_xbart.kernels.partition import gather_leaves, gather_rows, partition_rows
+from pymc_xbart.kernels.partition import gather_leaves, gather_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import draw_cut, has_cuts, score_node, split_probability
 from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
@@ -187,8 +188,9 @@ def divide(design, prior, table, node, column, cut, log_stop, work):
     """Put the rows left of a cut before those right of it; nothing happens without a column."""
     if column == NO_COLUMN:
         return Halves(np.int64(node.stop), np.int64(0), 0.0)
-    middle, last_left, _, _, _, _ = partition_rows(
-        design.codes[column], cut, work.rows, node.start, node.stop, table.is_tabulated, work.spare
+    middle, last_left, _, _, _, _ = split_rows(
+        *(design.codes[column], column, cut, work.rows, node.start, node.stop),
+        *(table.is_tabulated, work.spare, work.crew),
     )
     log_surplus = 0.0
     if log_stop < 0.0:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pymc_xbart.kernels.column_scores import look_up_cuts, score_cuts, score_two_columns
 from pymc_xbart.kernels.columns import draw_columns, is_shared
-from pymc_xbart.kernels.crew import finish, is_worth_sharing, post, take
+from pymc_xbart.kernels.crew import finish, is_worth_sharing, post_node, take
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import inlined_kernel, inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
@@ -128,7 +128,9 @@ def score_columns(
     if crew is not None:  # without one, Numba does not even compile what follows
         is_posted = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
         if is_posted:
-            post(crew, node, table, num_looked_at, num_considered, is_on_record, scores.is_of_root)
+            post_node(
+                crew, node, table, num_looked_at, num_considered, is_on_record, scores.is_of_root
+            )
     pair = num_pairs
     num_done = 0
     while True:

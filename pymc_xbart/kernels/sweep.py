@@ -7,10 +7,10 @@ through the gradient: when f moves by t under a quadratic log-likelihood, g move
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
-from pymc_xbart.kernels.crew import with_helpers
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
 from pymc_xbart.kernels.grow import Workspace, take_up
+from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from pymc_xbart.kernels.chunks import split_rows
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH, NOWHERE, Node
-from pymc_xbart.kernels.partition import partition_rows
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.tally import FEW_NODES, tally_of_leaf
 
@@ -58,12 +58,12 @@ def add_node(tree, node, start, stop, depth, sum_g, sum_h):
 
 
 @inner_kernel
-def split_node(tree, node, left, column, cut, codes, table, rows, spare):
+def split_node(tree, node, left, column, cut, codes, table, rows, spare, crew):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
     stop = tree[node]["stop"]
-    middle, last_left, left_tally, right_tally, left_h, right_h = partition_rows(
-        codes, cut, rows, start, stop, table.is_tabulated, spare
+    middle, last_left, left_tally, right_tally, left_h, right_h = split_rows(
+        codes, column, cut, rows, start, stop, table.is_tabulated, spare, crew
     )
     left_g, left_h = sums_of_node(left_tally, left_h, rows, table)
     right_g, right_h = sums_of_node(right_tally, right_h, rows, table)

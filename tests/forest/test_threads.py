@@ -6,7 +6,7 @@ import pytest
 from pymc_xbart import XBARTRegressor
 from pymc_xbart.forest import threads
 from pymc_xbart.forest.threads import check_num_threads
-from pymc_xbart.kernels import crew
+from pymc_xbart.kernels import helpers
 
 # On a machine with one core.
 pytestmark = pytest.mark.filterwarnings("ignore:num_threads is [23]")
@@ -65,7 +65,7 @@ def test_helpers_are_there(data, monkeypatch):
         threading.Thread, "start", lambda thread: (started.append(thread.name), start(thread))
     )
     fit(*data, 3)
-    assert started == [crew.NAME] * (4 * 2)  # two a sweep
+    assert started == [helpers.NAME] * (4 * 2)  # two a sweep
     fit(*data, 1)
     assert len(started) == 8
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pymc_xbart.kernels import (
+    chunks,
     column_scores,
     columns,
     draw,
@@ -136,9 +137,9 @@ def gather_rows(g, h, table, work):
 
 
 @kernel
-def partition_rows(codes, cut, rows, start, stop, table, spare):
-    middle, last_left, left, right, left_h, right_h = partition.partition_rows(
-        codes, cut, rows, start, stop, table.is_tabulated, spare
+def split_rows(codes, cut, rows, start, stop, table, spare, crew):
+    middle, last_left, left, right, left_h, right_h = chunks.split_rows(
+        codes, np.int32(0), cut, rows, start, stop, table.is_tabulated, spare, crew
     )
     return (
         middle,

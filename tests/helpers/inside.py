@@ -241,7 +241,7 @@ def log_weights_of_cuts(case, node, cuts):
 
 def divide(case, node, column, cut):
     """Children of a node, and the cut named by the largest code on the left."""
-    middle, last_left, left, right = entrances.partition_rows(
+    middle, last_left, left, right = entrances.split_rows(
         case.design.codes[column],
         np.int32(cut),
         case.work.rows,
@@ -249,6 +249,7 @@ def divide(case, node, column, cut):
         np.int32(node.stop),
         table_of(case),
         case.work.spare,
+        case.work.crew,
     )
     depth = node.depth + 1
     return (

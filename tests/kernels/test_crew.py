@@ -10,8 +10,8 @@ import pytest
 from pymc_xbart.kernels import (
     SideDraws,
     column_choice,
-    crew,
     grow_successor,
+    helpers,
     make_workspace,
     redraw_successor,
     stump_forest,
@@ -133,18 +133,26 @@ def test_nor_where_somebody_else_accepts(rng, curvature):
         assert is_same(draw_as_one(case, workspace(case, num_threads)), alone)
 
 
+def with_another_table(design, prior, rows, spare, half_log, gain, *others):
+    return design, prior, rows, spare, half_log, np.zeros_like(gain), *others
+
+
+def with_another_spare(design, prior, rows, spare, *others):
+    # Every tally there counts one row, so that rows are counted right, and trees only grow wrong.
+    return design, prior, rows, spare._replace(tally=np.ones_like(spare.tally)), *others
+
+
 @needs_jit
-def test_that_check_sees_a_helper_go_wrong(rng, monkeypatch):
+@pytest.mark.parametrize("change", [with_another_table, with_another_spare])
+def test_that_check_sees_a_helper_go_wrong(rng, monkeypatch, change):
     case = make_case(rng)
     alone = draw(case, workspace(case, 1))
-    help_rightly = crew._help
-
-    def help_with_another_table(design, prior, rows, half_log, gain, *others):
-        help_rightly(design, prior, rows, half_log, np.zeros_like(gain), *others)
-
-    monkeypatch.setattr(crew, "_help", help_with_another_table)
-    # On a machine that is busy, helpers may come too late for every column of a sweep.
-    assert any(not is_same(draw(case, workspace(case, 2)), alone) for _ in range(1000))
+    help_rightly = helpers._help
+    monkeypatch.setattr(helpers, "_help", lambda *arguments: help_rightly(*change(*arguments)))
+    work = workspace(case, 2)
+    work.spare.tally[:] = 1  # see `with_another_spare`
+    # On a machine that is busy, helpers may come too late for every piece of a sweep.
+    assert any(not is_same(draw(case, work), alone) for _ in range(1000))
 
 
 def test_for_one_thread_there_is_no_crew_and_for_little_work_no_helper(rng, monkeypatch):
@@ -152,12 +160,12 @@ def test_for_one_thread_there_is_no_crew_and_for_little_work_no_helper(rng, monk
     size = case.num_rows, case.num_columns, case.prior.num_cutpoints
     assert make_workspace(*size).crew is None
     work = make_workspace(*size, 2)
-    monkeypatch.setattr(crew, "_help", None)
+    monkeypatch.setattr(helpers, "_help", None)
     draw(case, work)  # no helper has been started
 
 
 def no_helpers():
-    return all(thread.name != crew.NAME for thread in threading.enumerate())
+    return all(thread.name != helpers.NAME for thread in threading.enumerate())
 
 
 @pytest.fixture
@@ -179,7 +187,7 @@ def test_an_interrupt_leaves_no_thread_behind(rng):
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        crew.with_helpers(NUM_TREES, case.design, case.prior, work, run)
+        helpers.with_helpers(NUM_TREES, case.design, case.prior, work, run)
     assert no_helpers()
     assert is_same(draw(case, work), draw(case, workspace(case, 1)))
     assert no_helpers()

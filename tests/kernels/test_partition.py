@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
+from pymc_xbart.kernels.chunks import NUM_CHUNKS
+from pymc_xbart.kernels.crew import make_crew
 from tests.helpers import cases, inside, slow
+
+
+def with_crew(case):
+    """The same case, with a crew that splits every node in chunks, however small."""
+    return case._replace(work=case.work._replace(crew=make_crew(2, least_work=0)))
+
+
+alone_or_in_chunks = pytest.mark.parametrize("prepare", [lambda case: case, with_crew])
 
 
 def random_node(rng, case):
@@ -13,8 +23,10 @@ def random_node(rng, case):
     return rows, inside.Node(int(start), int(stop), 3, case.g[inner].sum(), case.h[inner].sum())
 
 
-def test_rows_go_to_their_side_in_the_order_they_came(rng):
-    for case in cases.cases(rng, 200):
+@alone_or_in_chunks
+@pytest.mark.parametrize("max_rows", [25, 10 * NUM_CHUNKS])
+def test_rows_go_to_their_side_in_the_order_they_came(rng, prepare, max_rows):
+    for case in map(prepare, cases.cases(rng, 200, max_rows=max_rows)):
         rows, node = random_node(rng, case)
         v = int(rng.integers(case.num_columns))
         codes = case.design.codes[v]
@@ -38,8 +50,9 @@ def test_rows_go_to_their_side_in_the_order_they_came(rng):
             assert side.sum_h == pytest.approx(h.sum(), abs=1e-12)
 
 
-def test_rows_of_other_nodes_are_left_alone(rng):
-    for case in cases.cases(rng, 50):
+@alone_or_in_chunks
+def test_rows_of_other_nodes_are_left_alone(rng, prepare):
+    for case in map(prepare, cases.cases(rng, 50)):
         rows, node = random_node(rng, case)
         inside.divide(case, node, 0, int(rng.integers(case.design.num_codes[0])))
         after = inside.rows_of(case, inside.Node(0, case.num_rows, 0, 0.0, 0.0))[0]

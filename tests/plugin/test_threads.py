@@ -6,7 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_xbart.kernels import crew
+from pymc_xbart.kernels import helpers
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.step import XBARTStep
 from tests.helpers.kept import texts
@@ -53,9 +53,9 @@ def assert_same(one, other):
 @pytest.mark.parametrize("xbart", [{}, {"correction": "none"}, {"correction": "sweep"}])
 def test_draws_do_not_depend_on_threads(model, xbart, names_of_started):
     one = sample_with(model, 1, xbart=xbart)
-    assert crew.NAME not in names_of_started
+    assert helpers.NAME not in names_of_started
     two = sample_with(model, 2, xbart=xbart)
-    assert crew.NAME in names_of_started
+    assert helpers.NAME in names_of_started
     assert_same(one, two)
 
 
@@ -84,9 +84,9 @@ def test_counts_have_the_same_draws_with_threads_too(names_of_started):
             "y", pm.math.exp(XBARTForest("f", wide, sigma=1.0, num_trees=2)), observed=counts
         )
     one = sample_with(model, 1)
-    assert crew.NAME not in names_of_started
+    assert helpers.NAME not in names_of_started
     assert_same(sample_with(model, 2), one)
-    assert crew.NAME in names_of_started
+    assert helpers.NAME in names_of_started
 
 
 @pytest.mark.parametrize(
