@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent
 FIT_SMALL = ROOT / "tests" / "packaging" / "fit_small.py"
-KERNELS_NEED = {"numpy", "numba", "pytest"}
+KERNELS_NEED = {"numpy", "numba", "pytest", "pytest-xdist"}
 UV = os.environ.get("UV", "uv")  # set by `uv run`, for machines where uv is not on the path
 
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
