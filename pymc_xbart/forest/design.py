@@ -26,8 +26,9 @@ def check_design(X: Any, *, min_rows: int = 2, copy: bool = True) -> NDArray[np.
         Fewest rows accepted. One row can't be split, so a forest over it is a mere number; it makes
         sense where prediction is meant.
     copy : bool, default True
-        Whether the result is a copy in any case, so that later changes to `X` change nothing in it.
-        Otherwise it is `X` itself where nothing has to be converted: not to be written to.
+        Whether later changes to `X` may change nothing in the result: it is a copy then, unless
+        nobody can write to `X`. Otherwise it is `X` itself where nothing has to be converted: not
+        to be written to.
 
     Returns
     -------
@@ -40,6 +41,7 @@ def check_design(X: Any, *, min_rows: int = 2, copy: bool = True) -> NDArray[np.
     ValueError
         If X is not two-dimensional, or has no columns or too few rows.
     """
+    copy = copy and _may_change(X)
     matrix = _matrix_of_array(X, copy)
     _check_shape(matrix, min_rows)
     # X may be most of what memory holds, so that a look costs less than a copy.
@@ -48,6 +50,14 @@ def check_design(X: Any, *, min_rows: int = 2, copy: bool = True) -> NDArray[np.
     if not is_finite:
         matrix = np.clip(matrix, -LARGEST, LARGEST, out=matrix if copy else None)
     return np.ascontiguousarray(matrix)
+
+
+def _may_change(X: Any) -> bool:
+    """Whether somebody can write to an array, or to one that it is a view of."""
+    while isinstance(X, np.ndarray) and not X.flags.writeable:
+        X = X.base
+    # An array that owns its numbers has no base.
+    return not (X is None or isinstance(X, bytes))
 
 
 def _matrix_of_array(X: Any, copy: bool) -> NDArray[np.float64]:

@@ -65,6 +65,45 @@ def test_result_is_a_copy():
     assert matrix[0, 0] == NUMBERS[0, 0]
 
 
+def frozen(X):
+    X.flags.writeable = False
+    return X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        frozen(NUMBERS.copy()),
+        frozen(NUMBERS.copy())[1:],
+        np.frombuffer(NUMBERS.tobytes()).reshape(NUMBERS.shape),
+    ],
+    ids=["array", "view", "bytes"],
+)
+def test_what_nobody_can_write_to_is_not_copied(X):
+    assert np.shares_memory(check_design(X), X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        frozen(NUMBERS.copy()[:]),
+        frozen(np.frombuffer(bytearray(NUMBERS.tobytes())).reshape(NUMBERS.shape)),
+        np.broadcast_to(np.arange(2.0), (3, 2)),
+        frozen(NUMBERS.copy()).tolist(),
+    ],
+    ids=["view of what can be written to", "buffer", "broadcast", "list"],
+)
+def test_what_somebody_else_can_write_to_is_copied(X):
+    assert not np.shares_memory(check_design(X), X)
+
+
+@pytest.mark.parametrize("X", [frozen(np.full((3, 2), np.inf)), frozen(np.eye(3, dtype=int))])
+def test_nor_is_what_is_converted_written_to(X):
+    before = X.copy()
+    assert np.isfinite(check_design(X)).all()
+    np.testing.assert_array_equal(X, before)
+
+
 @pytest.mark.parametrize("X", [NUMBERS, np.where(NUMBERS > 2, np.nan, NUMBERS)])
 def test_numbers_that_need_no_conversion_are_not_copied_where_none_is_asked_for(X):
     assert check_design(X, copy=False) is X
