@@ -9,11 +9,13 @@ own. Counted is the largest resident size of that process, and nothing is taken 
 libraries, machine code, X itself (float64), and everything that is made of it. The stages say what
 the largest size so far was when each was over; libraries alone take more than small data do.
 
-Memory hardly varies from run to run, so that one is enough. "Noise" is the mean of its draws, whose
-true value is 1: that the forest has found the function.
+A model keeps a copy of X, unless nobody can write to X: each size is measured with an X of either
+kind. Memory hardly varies from run to run, so that one is enough. "Noise" is the mean of its draws,
+whose true value is 1: that the forest has found the function.
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +26,7 @@ from results import Target, describe_machine, keep, number, table, table_of_targ
 
 ONE_MEMORY = Path(__file__).with_name("one_memory.py")
 ROWS, NUM_COLUMNS, NUM_TREES = (1_000, 10_000, 100_000, 1_000_000), 50, 100
+KINDS = {True: "writeable", False: "read-only"}
 STAGES = ("libraries", "data", "model", "step", "sampling")
 TARGET_ROWS, MAX_RATIO = 1_000_000, 3  # what this project asks of itself
 
@@ -31,9 +34,9 @@ TARGET_ROWS, MAX_RATIO = 1_000_000, 3  # what this project asks of itself
 def main() -> None:
     args = parse_arguments()
     runs = []
-    for rows in args.rows:
+    for rows, is_writeable in itertools.product(args.rows, (True, False)):
         settings = {"rows": rows, "columns": args.columns, "num_trees": args.trees}
-        settings |= {"tune": args.tune, "draws": args.draws}
+        settings |= {"tune": args.tune, "draws": args.draws, "is_writeable": is_writeable}
         runs.append(settings | run_alone(ONE_MEMORY, "-", Path(), settings, None))
         print(runs[-1], file=sys.stderr)
         keep("memory", report(runs), runs)
@@ -52,7 +55,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def report(runs: list[dict[str, Any]]) -> str:
     rows = [
-        [str(run["rows"]), number(run["X"] / 1e6, 0)]
+        [str(run["rows"]), KINDS[run["is_writeable"]], number(run["X"] / 1e6, 0)]
         + [number(run[stage] / 1e6, 0) for stage in STAGES]
         + [number(run["sampling"] / run["X"]), number(run["seconds"], 0), number(run["noise"], 3)]
         for run in runs
@@ -64,7 +67,7 @@ def report(runs: list[dict[str, Any]]) -> str:
             f"{describe_machine()}. One thread. {first['columns']} columns, {first['num_trees']} "
             f"trees, {first['draws']} draws after {first['tune']}. Megabytes (10^6); after each "
             "stage, the largest resident size of the process so far.",
-            table(["n", "X", *STAGES, "sampling / X", "seconds", "noise"], rows),
+            table(["n", "X is", "X", *STAGES, "sampling / X", "seconds", "noise"], rows),
             table_of_targets(targets(runs)),
         ]
     )
@@ -75,7 +78,8 @@ def targets(runs: list[dict[str, Any]]) -> Iterator[Target]:
     for run in runs:
         if run["rows"] == TARGET_ROWS:
             what = "peak / size of X in float64"
-            yield Target(what, f"n = {TARGET_ROWS}", run["sampling"] / run["X"], high=MAX_RATIO)
+            where = f"n = {TARGET_ROWS}, X {KINDS[run['is_writeable']]}"
+            yield Target(what, where, run["sampling"] / run["X"], high=MAX_RATIO)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ def sample(settings: dict[str, Any]) -> dict[str, float]:
     _ = pxb.XBARTForest
     peaks = {"libraries": peak_bytes()}
     X, y, _f = simulate(settings["rows"], settings["columns"])
+    X.flags.writeable = settings["is_writeable"]
     peaks["data"] = peak_bytes()
     with pm.Model():
         f = pxb.XBARTForest("f", X, y=y, num_trees=settings["num_trees"])

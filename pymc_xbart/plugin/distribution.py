@@ -56,7 +56,9 @@ class XBARTForest(pm.Distribution):
         Covariates, n >= 2, p >= 1. Columns of a table may hold numbers, booleans, dates, times or
         categories; see `categorical`. Entries may be missing: each split on such a column sends
         them left or right, which is part of the split, and a split may set them apart. Constant
-        columns are allowed and never split on. Use `pm.Data` where rows will be replaced later.
+        columns are allowed and never split on. Use `pm.Data` where rows will be replaced later. An
+        array is copied, so that later changes to it do no harm; where memory is short, set
+        ``X.flags.writeable = False`` before, and it is not.
     y : array_like, Series, one-column DataFrame or `pm.Data`, shape (m,) with m <= n, optional
         A response to calibrate the prior by, on the scale of f: ``mu = mean(y)`` and ``sigma =
         sqrt(0.3 * var(y))`` [2]_, over the entries that are not missing. It sets these two numbers
