@@ -17,6 +17,7 @@ from pymc_xbart.kernels.crew import (
     finish,
     is_worth_sharing,
     post_pieces,
+    start_of_chunk,
     take,
 )
 from pymc_xbart.kernels.decorator import inner_kernel
@@ -80,12 +81,6 @@ def do_chunk(crew, codes, rows, spare, k):
         put_chunk(
             spare, start, chunk["middle"], stop, rows, chunk["left_start"], chunk["right_start"]
         )
-
-
-@inner_kernel
-def start_of_chunk(start, stop, k):
-    """First row of chunk k."""
-    return start + k * np.int64(stop - start) // NUM_CHUNKS
 
 
 @inner_kernel

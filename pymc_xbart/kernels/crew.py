@@ -1,9 +1,9 @@
 """How a sweep shares work with threads that help (floor 0: NumPy and Numba only).
 
 A sweep posts a job, made of pieces; it and its helpers take pieces until none is left. When a node
-is scored, a piece is two of its columns, and when its rows are split in two, a chunk of them. Each
-thread works with scratch of its own, and writes what it finds to where the pieces have their
-places: the result does not depend on who took what, to the last bit.
+is scored, a piece is two of its columns; when its rows are split in two, or when g follows f, it is
+a chunk of rows. Each thread works with scratch of its own, and writes what it finds to where the
+pieces have their places: the result does not depend on who took what, to the last bit.
 """
 
 from typing import NamedTuple
@@ -19,16 +19,18 @@ from pymc_xbart.kernels.tally import Layout
 # Rows of a node times columns that are read of them: with fewer, sharing takes as long as it saves.
 LEAST_WORK = 1 << 12
 
-SCORE, PARTITION, PUT = range(3)  # kinds of jobs
+SCORE, PARTITION, PUT, MOVE = range(4)  # kinds of jobs
 
 # What is known of a node that is shared, and either of the table that it is to be scored with, or
-# of the split that its rows are to follow.
+# of the split that its rows are to follow; or what is to be done to g.
 JOB_DTYPE = np.dtype(
     [
         ("number", np.int64),  # of the jobs so far
         ("kind", np.int64),
         ("column", np.int32),
         ("cut", np.int32),
+        ("sign", np.float64),  # from here on as in gradient.move
+        ("tree", np.int64),
         ("start", np.int32),  # from here on as in Node
         ("stop", np.int32),
         ("depth", np.int32),
@@ -130,6 +132,12 @@ def post_pieces(crew, kind, num_pieces):
     crew.job[0]["kind"] = kind
     store(crew.numbers, DONE, 0)
     store(crew.numbers, LEFT, num_pieces)
+
+
+@inner_kernel
+def start_of_chunk(start, stop, k):
+    """First row of chunk k, of NUM_CHUNKS."""
+    return start + k * np.int64(stop - start) // NUM_CHUNKS
 
 
 @inner_kernel

@@ -22,6 +22,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
+from pymc_xbart.kernels.gradient import put_in, take_out
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
 from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.records import (
@@ -39,8 +40,6 @@ from pymc_xbart.kernels.sweep import (
     describe,
     empty_forest,
     empty_info,
-    put_in,
-    take_out,
     trim,
 )
 from pymc_xbart.kernels.tree import draw_leaf_values
@@ -233,14 +232,11 @@ def _backward(forest: Forest) -> Forest:
 
 def walk(*arguments: Any) -> tuple[WalkDensity, Forest, SweepInfo]:
     """Call `_walk`, with helpers if the workspace has a crew."""
-    *others, design, prior, choice, work, rng = arguments
-    num_trees = others[0].tree_start.size - 1
+    *others, g, h, design, prior, choice, work, rng = arguments
+    destination_leaf = others[3]
     return with_helpers(
-        num_trees,
-        design,
-        prior,
-        work,
-        lambda work: _walk(*others, design, prior, choice, work, rng),
+        *(destination_leaf, g, h, design, prior, work),
+        lambda work: _walk(*others, g, h, design, prior, choice, work, rng),
     )
 
 
@@ -275,7 +271,7 @@ def _walk(
     origin_log_w = 0.0
     for index in range(num_trees):
         start = origin.tree_start[index]
-        take_out(origin.value, start, origin_leaf[index], g, h)
+        take_out(origin, index, origin_leaf, g, h, work.value, None)
         take_up(g, table, work.blank, work.tally, work.rows)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
@@ -320,7 +316,7 @@ def _walk(
         # The density of the structure is prior * exp(sum of evidences) / w, and the evidence of a
         # leaf is what its likelihood integrates to.
         log_prior += leaf_prior - sum_of_evidences(tree, num_nodes, prior.leaf_var)
-        put_in(tree, destination_leaf[index], g, h)
+        put_in(tree, num_nodes, index, destination_leaf, g, h, work.value, None)
     return WalkDensity(proposal, log_prior, log_w, origin_log_w), new, info
 
 

@@ -51,6 +51,7 @@ class Workspace(NamedTuple):
     spare: NodeRows
     tree: np.ndarray  # (2 n,) NODE_DTYPE, the tree that grows
     current: np.ndarray  # (2 n,) NODE_DTYPE, the tree that it may replace
+    value: np.ndarray  # (2 n,) float64, of the nodes of one of them, while g is moved
     stack: np.ndarray  # (n + 1,) int32, nodes that wait
     scratch: Scratch
     scores: Scores  # of the node scored last
@@ -91,6 +92,7 @@ def make_workspace(
         node_rows(),
         make_tree(num_rows),
         make_tree(num_rows),
+        np.empty(2 * num_rows),
         np.empty(num_rows + 1, np.int32),
         make_scratch(num_rows, num_columns, num_cutpoints),
         make_scores(num_columns),

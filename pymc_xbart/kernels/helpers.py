@@ -15,8 +15,9 @@ from numba.core import config
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest
 from pymc_xbart.kernels.chunks import do_chunk
 from pymc_xbart.kernels.column_scores import score_two_columns
-from pymc_xbart.kernels.crew import DONE, LEFT, SCORE, STOP, node_of, table_of, take
+from pymc_xbart.kernels.crew import DONE, LEFT, MOVE, SCORE, STOP, node_of, table_of, take
 from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.gradient import move_chunk
 from pymc_xbart.kernels.node_cuts import another_scratch
 from pymc_xbart.kernels.records import Design, Prior
 
@@ -25,22 +26,30 @@ NODES_PER_START = 256  # starting helpers takes as long as sharing that many nod
 
 
 def with_helpers[Result](
-    num_trees: int, design: Design, prior: Prior, work: Any, run: Callable[[Any], Result]
+    leaf_of_row: np.ndarray,
+    g: np.ndarray,
+    h: np.ndarray,
+    design: Design,
+    prior: Prior,
+    work: Any,
+    run: Callable[[Any], Result],
 ) -> Result:
     """Return `run(work)`, which replaces some trees, with helpers at hand if there is a crew.
 
-    `work` is a `Workspace`; `run` gets it with a crew that is at work.
+    `work` is a `Workspace`; `run` gets it with a crew that is at work, and overwrites the leaves of
+    each row, (num_trees, n), and g (n,).
     """
     # With no helper at hand, a sweep takes all pieces itself. (Threads without Numba take turns.)
     if work.crew is None or config.DISABLE_JIT:  # type: ignore[attr-defined]
         return run(work)
-    if num_trees * design.codes.size < NODES_PER_START * work.crew.least_work:
+    if leaf_of_row.shape[0] * design.codes.size < NODES_PER_START * work.crew.least_work:
         return run(work)
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.
     numbers = make_numbers(3)
     work = work._replace(crew=work.crew._replace(numbers=numbers))
-    tables = work.half_log, work.gain
-    arguments = design, prior, work.rows, work.spare, *tables, work.scores, work.root_scores
+    moved = leaf_of_row, g, h, work.value
+    found = work.half_log, work.gain, work.scores, work.root_scores
+    arguments = *moved, design, prior, work.rows, work.spare, *found
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
     numbers[STOP] = 0
@@ -66,7 +75,22 @@ def with_helpers[Result](
 
 
 @kernel
-def _help(design, prior, rows, spare, half_log, gain, scores, root_scores, scratch, crew):
+def _help(
+    leaf_of_row,
+    g,
+    h,
+    value,
+    design,
+    prior,
+    rows,
+    spare,
+    half_log,
+    gain,
+    scores,
+    root_scores,
+    scratch,
+    crew,
+):
     """Do pieces of whatever job is posted, until told to stop."""
     job = crew.job
     knows_even = False
@@ -96,6 +120,8 @@ def _help(design, prior, rows, spare, half_log, gain, scores, root_scores, scrat
                 scratch,
                 root_scores if job[0]["is_of_root"] else scores,
             )
+        elif job[0]["kind"] == MOVE:
+            move_chunk(crew, leaf_of_row, g, h, value, piece)
         else:
             do_chunk(crew, design.codes[job[0]["column"]], rows, spare, piece)
         add(crew.numbers, DONE, 1)

@@ -96,7 +96,7 @@ def partition_chunk(codes, cut, rows, start, stop, spare):
     for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         code = np.int64(codes[row[i]])
         is_left = code <= cut
-        # Written to both ends, as there. They meet in the last row, which belongs to either.
+        # Written to both ends, as above to both sides; for the last row these are one place.
         spare_row[middle] = row[i]
         spare_tally[middle] = tally[i]
         spare_row[back - one] = row[i]

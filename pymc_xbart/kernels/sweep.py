@@ -9,6 +9,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.gradient import put_in, take_out
 from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
@@ -76,16 +77,14 @@ def sweep(
     if choice is None:
         choice = column_choice(design.num_codes.size)
     num_trees = forest.tree_start.size - 1
+    g, h = g.copy(), h.copy()
     nodes, info = with_helpers(
-        num_trees,
-        design,
-        prior,
-        work,
+        *(leaf_of_row, g, h, design, prior, work),
         lambda work: _sweep(
             forest,
             leaf_of_row,
-            g.copy(),
-            h.copy(),
+            g,
+            h,
             design,
             prior,
             choice,
@@ -128,9 +127,8 @@ def _sweep(
     new = empty_forest(num_trees, 2 * forest.column.size)
     info = empty_info(num_trees)
     for index in range(num_trees):
-        start = forest.tree_start[index]
         leaf = leaf_of_row[index]
-        take_out(forest.value, start, leaf, g, h)
+        take_out(forest, index, leaf_of_row, g, h, work.value, work.crew)
         take_up(g, table, work.blank, work.tally, work.rows)
         num_nodes = np.int64(0)
         is_accepted = False
@@ -147,7 +145,7 @@ def _sweep(
                 forest, index, leaf, h, design, prior, table, choice, work, rng
             )
         tree = work.current if is_regrown and not is_accepted else work.tree
-        put_in(tree, leaf, g, h)
+        put_in(tree, num_nodes, index, leaf_of_row, g, h, work.value, work.crew)
         new = append_tree(new, index, tree, num_nodes)
         describe(tree, num_nodes, is_regrown, is_accepted, index, info)
         if side is not None:  # without it, Numba does not even compile what follows
@@ -163,20 +161,6 @@ def _sweep(
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(new, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng)
     return new, info
-
-
-@inner_kernel
-def take_out(value, tree_start, leaf, g, h):
-    """Move g from the forest to the forest without one tree."""
-    for i in range(g.size):
-        g[i] += h[i] * value[tree_start + leaf[i]]
-
-
-@inner_kernel
-def put_in(tree, leaf, g, h):
-    """Move g from the forest without one tree to the forest with its successor."""
-    for i in range(g.size):
-        g[i] -= h[i] * tree[leaf[i]]["value"]
 
 
 @kernel

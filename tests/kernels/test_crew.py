@@ -1,3 +1,4 @@
+import inspect
 import multiprocessing
 import signal
 import sys
@@ -133,22 +134,32 @@ def test_nor_where_somebody_else_accepts(rng, curvature):
         assert is_same(draw_as_one(case, workspace(case, num_threads)), alone)
 
 
-def with_another_table(design, prior, rows, spare, half_log, gain, *others):
-    return design, prior, rows, spare, half_log, np.zeros_like(gain), *others
+def with_another_table(argument):
+    return argument | {"gain": np.zeros_like(argument["gain"])}
 
 
-def with_another_spare(design, prior, rows, spare, *others):
+def with_another_spare(argument):
     # Every tally there counts one row, so that rows are counted right, and trees only grow wrong.
-    return design, prior, rows, spare._replace(tally=np.ones_like(spare.tally)), *others
+    spare = argument["spare"]
+    return argument | {"spare": spare._replace(tally=np.ones_like(spare.tally))}
+
+
+def with_another_gradient(argument):
+    return argument | {"g": np.zeros_like(argument["g"])}
 
 
 @needs_jit
-@pytest.mark.parametrize("change", [with_another_table, with_another_spare])
+@pytest.mark.parametrize("change", [with_another_table, with_another_spare, with_another_gradient])
 def test_that_check_sees_a_helper_go_wrong(rng, monkeypatch, change):
     case = make_case(rng)
     alone = draw(case, workspace(case, 1))
     help_rightly = helpers._help
-    monkeypatch.setattr(helpers, "_help", lambda *arguments: help_rightly(*change(*arguments)))
+    names = inspect.signature(help_rightly.py_func).parameters
+
+    def help_wrongly(*arguments):
+        help_rightly(*change(dict(zip(names, arguments, strict=True))).values())
+
+    monkeypatch.setattr(helpers, "_help", help_wrongly)
     work = workspace(case, 2)
     work.spare.tally[:] = 1  # see `with_another_spare`
     # On a machine that is busy, helpers may come too late for every piece of a sweep.
@@ -186,8 +197,9 @@ def test_an_interrupt_leaves_no_thread_behind(rng):
         assert numba.config.DISABLE_JIT or not no_helpers()
         signal.raise_signal(signal.SIGINT)
 
+    leaves = np.zeros((NUM_TREES, case.num_rows), np.int32)
     with pytest.raises(KeyboardInterrupt):
-        helpers.with_helpers(NUM_TREES, case.design, case.prior, work, run)
+        helpers.with_helpers(leaves, case.g.copy(), case.h, case.design, case.prior, work, run)
     assert no_helpers()
     assert is_same(draw(case, work), draw(case, workspace(case, 1)))
     assert no_helpers()
