@@ -9,8 +9,8 @@ the node's X only, never the response, so proposals, their evaluation and prior 
 cuts.
 
 Codes that share a bucket (see `histogram`) count as one value. That happens in nodes whose codes
-range over more than there are buckets; a bucket then holds about an eighth of the rows between two
-candidates of a large node, and a small node loses the few cuts between rows that are close
+range over more than there are buckets; a bucket then holds about a quarter of the rows between two
+candidates of a large node, and a small node loses the cuts between rows that are close
 neighbours.
 """
 
