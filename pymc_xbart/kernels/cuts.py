@@ -65,6 +65,7 @@ def list_cuts(
     min_samples_leaf,
     is_tabulated,
     layout,
+    wants_codes,
     cuts,
 ):
     """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
@@ -80,59 +81,82 @@ def list_cuts(
         Rows of the node.
     layout : Layout
         Of tallies.
+    wants_codes : bool
+        Whether `cuts.code` is asked for.
+    """
+    step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
+    last_legal = num_rows - min_samples_leaf
+    # Once more at most, with all legal cuts. They are counted only where no more than C pass a
+    # multiple of j, which is rare. A loop, so that listing is compiled once.
+    while True:
+        num_cuts, total = _list_passing(
+            *(buckets, first, last, num_rows, step, min_samples_leaf, is_tabulated, layout),
+            *(wants_codes, cuts),
+        )
+        while num_cuts > 0 and count_of(cuts.tally[num_cuts - 1], layout) > last_legal:
+            num_cuts -= 1
+        if (
+            step == 1
+            or num_cuts > num_cutpoints
+            or not _has_few(
+                *(buckets.tally, layout, first, last),
+                *(min_samples_leaf, last_legal, num_cutpoints),
+            )
+        ):
+            break
+        step = 1
+    if num_cuts == 0 and step > 1:
+        # No legal cut passes a multiple of j: a value that most rows share follows them all.
+        num_cuts = _list_first_cut(
+            *(buckets, first, last, min_samples_leaf, last_legal, is_tabulated, layout, cuts)
+        )
+    if wants_codes:
+        code = cuts.code
+        for k in range(POSITION_DTYPE(num_cuts)):
+            code[k] = ((base + position[code[k]] + 1) << shift) - 1
+    cuts.tally[num_cuts] = total
+    return num_cuts
+
+
+@inner_kernel
+def _list_passing(
+    buckets, first, last, num_rows, step, first_legal, is_tabulated, layout, wants_codes, cuts
+):
+    """List the cuts, from the first legal one on, that pass a multiple of the step.
+
+    Instead of its code, a cut gets the number of its sum. Returns how many there are, and the tally
+    of all rows.
     """
     # Arrays are taken out of their records once: inside of loops Numba would count references at
     # each access.
     tally, sum_h = buckets
     cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
-    step = max(1, (num_rows - 2) // num_cutpoints)  # rows between two candidates: the paper's j
-    last_legal = num_rows - min_samples_leaf
-    if step > 1 and _has_few(
-        tally, layout, first, last, min_samples_leaf, last_legal, num_cutpoints
-    ):
-        step = 1
     inverse_step, bits = invert(step, num_rows)
     first = POSITION_DTYPE(first)
-    num_cuts = POSITION_DTYPE(0)
-    num_passed = POSITION_DTYPE(0)  # multiples of the step
+    last = POSITION_DTYPE(last)
     left = np.int64(0)
     left_h = 0.0
-    for b in range(first, POSITION_DTYPE(last + 1)):
+    while first < last and count_of(left + tally[first], layout) < first_legal:
+        left += tally[first]
+        if not is_tabulated:
+            left_h += sum_h[first]
+        first += POSITION_DTYPE(1)
+    num_cuts = POSITION_DTYPE(0)
+    num_passed = POSITION_DTYPE(0)  # multiples of the step
+    for b in range(first, last + POSITION_DTYPE(1)):
         left += tally[b]
         # Written in any case, and kept if the next is written behind it: whether a bucket is a cut
         # is nothing that a processor could guess.
-        cut_code[num_cuts] = b
         cut_tally[num_cuts] = left
+        if wants_codes:
+            cut_code[num_cuts] = b
         if not is_tabulated:
             left_h += sum_h[b]
             cut_h[num_cuts] = left_h
-        num_left = count_of(left, layout)
         before = num_passed
-        if num_left >= min_samples_leaf:
-            num_passed = quotient(num_left, inverse_step, bits)
+        num_passed = quotient(count_of(left, layout), inverse_step, bits)
         num_cuts += POSITION_DTYPE(num_passed != before)
-    num_cuts = np.int64(num_cuts)
-    while num_cuts > 0 and count_of(cut_tally[num_cuts - 1], layout) > last_legal:
-        num_cuts -= 1
-    for k in range(num_cuts):
-        cut_code[k] = ((base + position[cut_code[k]] + 1) << shift) - 1
-    if num_cuts == 0 and step > 1:
-        # No legal cut passes a multiple of j: a value that most rows share follows them all.
-        num_cuts = _list_first_cut(
-            buckets,
-            position,
-            base,
-            shift,
-            first,
-            last,
-            min_samples_leaf,
-            last_legal,
-            is_tabulated,
-            layout,
-            cuts,
-        )
-    cut_tally[num_cuts] = left
-    return num_cuts
+    return np.int64(num_cuts), left
 
 
 @inner_kernel
@@ -154,10 +178,8 @@ def quotient(number, inverse, bits):
 
 
 @inner_kernel
-def _list_first_cut(
-    buckets, position, base, shift, first, last, first_legal, last_legal, is_tabulated, layout, cuts
-):
-    """Write the first legal cut to `cuts`. Returns 1, or 0 if there is none."""
+def _list_first_cut(buckets, first, last, first_legal, last_legal, is_tabulated, layout, cuts):
+    """List the first legal cut, as `_list_passing` does. Returns 1, or 0 if there is none."""
     left = np.int64(0)
     left_h = 0.0
     for b in range(first, last + 1):
@@ -165,7 +187,7 @@ def _list_first_cut(
         if not is_tabulated:
             left_h += buckets.h[b]
         if first_legal <= count_of(left, layout) <= last_legal:
-            cuts.code[0] = ((base + position[b] + 1) << shift) - 1
+            cuts.code[0] = b
             cuts.tally[0] = left
             cuts.h[0] = left_h
             return 1
@@ -182,10 +204,10 @@ def _has_few(tally, layout, first, last, first_legal, last_legal, enough):
         num_left += num_rows
         if num_left > last_legal:
             break
-        if num_rows > 0 and num_left >= first_legal:
-            num_legal += 1
-            if num_legal > enough:
-                return False
+        # No branch on whether a bucket holds rows, which a processor could not guess.
+        num_legal += (num_rows > 0) & (num_left >= first_legal)
+        if num_legal > enough:
+            return False
     return True
 
 

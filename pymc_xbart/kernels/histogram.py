@@ -113,6 +113,9 @@ def add_two_columns(
         return False
     _clear(first, last, is_tabulated)
     _clear(second, other_last, is_tabulated)
+    if is_tabulated and stop - start == codes.size and base == 0 and other_base == 0:
+        _add_all_rows_twice(codes, other_codes, rows.tally, shift, other_shift, own)
+        return True
     _add_rows_twice(
         codes,
         other_codes,
@@ -274,6 +277,18 @@ def _add_rows_twice(
             sum_h[b] += own_h
             other_tally[c] += own_tally
             other_h[c] += own_h
+
+
+@inner_kernel
+def _add_all_rows_twice(codes, other_codes, tally, shift, other_shift, own):
+    """`_add_rows_twice` for the root."""
+    (sum_tally, _), (other_tally, _) = own
+    shift = POSITION_DTYPE(shift)
+    other_shift = POSITION_DTYPE(other_shift)
+    for i in range(POSITION_DTYPE(tally.size)):
+        own_tally = tally[i]
+        sum_tally[POSITION_DTYPE(codes[i]) >> shift] += own_tally
+        other_tally[POSITION_DTYPE(other_codes[i]) >> other_shift] += own_tally
 
 
 @inner_kernel

@@ -191,6 +191,7 @@ def find_cuts(design, prior, table, rows, node, v, which, wants_codes, scratch):
         prior.min_samples_leaf,
         table.is_tabulated,
         table.layout,
+        wants_codes,
         scratch.cuts,
     )
 
