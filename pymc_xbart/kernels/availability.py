@@ -43,7 +43,7 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 @kernel
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
-    table = tabulate_evidence(prior.leaf_var, zeros, work.blank, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, zeros, work.blank, work.half_log)
     take_up(zeros, table, work.blank, work.tally, work.rows)
     tree = work.tree
     row = 0

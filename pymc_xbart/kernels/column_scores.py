@@ -199,15 +199,22 @@ def has_even_cuts(design, v):
 
 @inner_kernel
 def look_up_cuts(cuts, num_cuts, table):
-    """Look up in the table what the weights on both sides of each cut say."""
+    """Write down what the weights on both sides of each cut say, with the help of the table."""
     _, tally, _, half_log, left_gain, right_gain, _, _ = cuts
-    total = POSITION_DTYPE(weight_of(tally[num_cuts], table.layout))
+    total = weight_of(tally[num_cuts], table.layout)
+    in_table = table.half_log
     for k in range(POSITION_DTYPE(num_cuts)):
         left = POSITION_DTYPE(weight_of(tally[k], table.layout))
-        right = total - left
-        half_log[k] = table.half_log[left] + table.half_log[right]
-        left_gain[k] = table.gain[left]
-        right_gain[k] = table.gain[right]
+        half_log[k] = in_table[left] + in_table[POSITION_DTYPE(total) - left]
+    # Half as long as to look these up, too: one division serves both sides, and eight cuts at once.
+    scale = table.leaf_var * table.h
+    for k in range(POSITION_DTYPE(num_cuts)):
+        weight = weight_of(tally[k], table.layout)
+        left_ratio = 1.0 + scale * weight
+        right_ratio = 1.0 + scale * (total - weight)
+        both = 0.5 * table.leaf_var / (left_ratio * right_ratio)
+        left_gain[k] = both * right_ratio
+        right_gain[k] = both * left_ratio
 
 
 @inner_kernel

@@ -158,7 +158,7 @@ def node_of(job):
 
 
 @returning_kernel
-def table_of(job, prior, half_log, gain):
+def table_of(job, prior, half_log):
     """The table with which the node is to be scored."""
     return EvidenceTable(
         prior.leaf_var,
@@ -167,7 +167,6 @@ def table_of(job, prior, half_log, gain):
         job[0]["h"],
         Layout(job[0]["count_end"], job[0]["weight_start"], job[0]["sum_start"]),
         half_log,
-        gain,
     )
 
 

@@ -32,7 +32,7 @@ class Cuts(NamedTuple):
     h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where evidence is tabulated
     # Scratch of the scoring, (num_buckets,) each.
     half_log: np.ndarray  # float64, as in EvidenceTable, of the left plus of the right
-    left_gain: np.ndarray  # float64, as in EvidenceTable, of the left
+    left_gain: np.ndarray  # float64, v / (2 (1 + v H)) of the left, by which G^2 is multiplied
     right_gain: np.ndarray  # float64, of the right
     log_weight: np.ndarray  # float64
     powers: Powers

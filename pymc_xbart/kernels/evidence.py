@@ -22,7 +22,7 @@ from pymc_xbart.kernels.weights import common_divisor
 
 
 class EvidenceTable(NamedTuple):
-    """The two factors of the evidence that depend on H alone, for H = h, 2 h, ..., W h.
+    """The part of the evidence that depends on H alone, for H = h, 2 h, ..., W h.
 
     Only where all rows have the same h, or whole multiples of it (see `weights`): H then is a
     multiple of the row count, or of the sum of weights, and a sweep needs thousands of times more
@@ -30,12 +30,11 @@ class EvidenceTable(NamedTuple):
     """
 
     leaf_var: float
-    is_tabulated: bool  # if not, the arrays are not filled, and h is undefined
+    is_tabulated: bool  # if not, the array is not filled, and h is undefined
     is_uniform: bool  # all rows have curvature h: the weight of rows is their number
     h: float
     layout: Layout  # of tallies that know the weights
     half_log: np.ndarray  # (W + 1 or more,) -log(1 + v h w) / 2 at weight w
-    gain: np.ndarray  # (W + 1 or more,) v / (2 (1 + v h w))
 
 
 @inner_kernel
@@ -61,10 +60,10 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
 
 
 @returning_kernel
-def tabulate_evidence(leaf_var, h, blank, half_log, gain):
+def tabulate_evidence(leaf_var, h, blank, half_log):
     """Table for this sweep's g and h.
 
-    `blank`, `half_log` and `gain`, all of a `Workspace`, are overwritten.
+    `blank` and `half_log`, both of a `Workspace`, are overwritten.
     """
     is_uniform = all_equal(h)
     divisor = h[0]
@@ -74,13 +73,13 @@ def tabulate_evidence(leaf_var, h, blank, half_log, gain):
     is_tabulated = is_uniform or total_weight > 0
     if is_tabulated:
         size = max(total_weight, h.size) + 1
-        _tabulate(leaf_var, divisor, half_log[:size], gain[:size])
+        _tabulate(leaf_var, divisor, half_log[:size])
     layout = lay_out(h.size, total_weight)
     if total_weight > 0:
         for i in range(h.size):
             weight = np.int64(np.rint(h[i] / divisor))
             blank[i] = (weight << layout.weight_start) + 1
-    return EvidenceTable(leaf_var, is_tabulated, is_uniform, divisor, layout, half_log, gain)
+    return EvidenceTable(leaf_var, is_tabulated, is_uniform, divisor, layout, half_log)
 
 
 @inner_kernel
@@ -93,13 +92,11 @@ def all_equal(h):
 
 
 @inner_kernel
-def _tabulate(leaf_var, h, half_log, gain):
-    """Write the factors of the evidence at H = 0, h, 2 h, ... to `half_log` and `gain`."""
+def _tabulate(leaf_var, h, half_log):
+    """Write -log(1 + v H) / 2 at H = 0, h, 2 h, ... to `half_log`."""
     # In loops that processors carry out for several weights at a time.
     for weight in range(half_log.size):
         half_log[weight] = 1.0 + leaf_var * h * weight
-    for weight in range(half_log.size):
-        gain[weight] = 0.5 * leaf_var / half_log[weight]
     logs_of_many(half_log)
     for weight in range(half_log.size):
         half_log[weight] *= -0.5

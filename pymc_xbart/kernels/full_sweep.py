@@ -262,7 +262,7 @@ def _walk(
     densities, and the forest that was grown (empty if none was) with its info.
     """
     num_trees = origin.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
     new = empty_forest(num_trees, 2 * origin.column.size)
     info = empty_info(num_trees)
     proposal = 0.0

@@ -59,7 +59,6 @@ class Workspace(NamedTuple):
     used: np.ndarray  # (p,) bool, columns
     site_column: np.ndarray  # (1,) int32
     half_log: np.ndarray  # (max_total_weight + 1,) float64, see EvidenceTable
-    gain: np.ndarray  # (max_total_weight + 1,) float64
     crew: Crew | None  # who helps to score nodes
 
 
@@ -99,7 +98,6 @@ def make_workspace(
         make_scores(num_columns, is_of_root=True),
         np.empty(num_columns, np.bool_),
         np.empty(1, np.int32),
-        np.empty(table_size),
         np.empty(table_size),
         make_crew(num_threads, least_work),
     )

@@ -48,7 +48,7 @@ def with_helpers[Result](
     numbers = make_numbers(3)
     work = work._replace(crew=work.crew._replace(numbers=numbers))
     moved = leaf_of_row, g, h, work.value
-    found = work.half_log, work.gain, work.scores, work.root_scores
+    found = work.half_log, work.scores, work.root_scores
     arguments = *moved, design, prior, work.rows, work.spare, *found
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
@@ -85,7 +85,6 @@ def _help(
     rows,
     spare,
     half_log,
-    gain,
     scores,
     root_scores,
     scratch,
@@ -109,7 +108,7 @@ def _help(
             knows_even = score_two_columns(
                 design,
                 prior,
-                table_of(job, prior, half_log, gain),
+                table_of(job, prior, half_log),
                 rows,
                 node_of(job),
                 piece,

@@ -215,8 +215,7 @@ def _has_few(codes, row, has_ties, first_legal, last_legal, enough):
         return last_legal - first_legal + 1 <= enough
     num_legal = 0
     for k in range(first_legal, last_legal + 1):
-        if codes[row[k - 1]] != codes[row[k]]:
-            num_legal += 1
-            if num_legal > enough:
-                return False
+        num_legal += codes[row[k - 1]] != codes[row[k]]  # no branch, as in `cuts`
+        if num_legal > enough:
+            return False
     return True

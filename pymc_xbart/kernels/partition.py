@@ -153,17 +153,20 @@ def gather_leaves(tally, h, is_tabulated, leaf, first, num_leaves, rows):
     Returns how many there are, their tally, and their sum of h, or 0 where evidence is tabulated.
     """
     row, row_tally, row_h, _ = rows
-    total = np.int64(0)
-    sum_h = 0.0
     size = POSITION_DTYPE(0)
-    for i in range(tally.size):
-        # Written in any case: a branch that goes either way costs more than a few stores.
+    end = np.uint32(num_leaves)
+    for i in range(POSITION_DTYPE(tally.size)):
+        # Written in any case, and one comparison, below zero being very large: a branch that goes
+        # either way costs more than a store.
         row[size] = i
-        row_tally[size] = tally[i]
-        is_in = first <= leaf[i] < first + num_leaves
-        total += tally[i] if is_in else 0
-        if not is_tabulated:
-            row_h[size] = h[i]
-            sum_h += h[i] if is_in else 0.0
-        size += POSITION_DTYPE(is_in)
+        size += POSITION_DTYPE(np.uint32(leaf[i] - first) < end)
+    total = np.int64(0)
+    for k in range(size):
+        row_tally[k] = tally[row[k]]
+        total += row_tally[k]
+    sum_h = 0.0
+    if not is_tabulated:
+        for k in range(size):
+            row_h[k] = h[row[k]]
+            sum_h += row_h[k]
     return np.int64(size), total, sum_h

@@ -123,7 +123,7 @@ def _sweep(
 ):
     """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
     new = empty_forest(num_trees, 2 * forest.column.size)
     info = empty_info(num_trees)
     for index in range(num_trees):
@@ -155,7 +155,7 @@ def _sweep(
                 redraw_weights(choice.weights, side.split_counts, rng)
             if side.draws_noise:
                 redraw_noise(g, h, side, rng)
-                table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+                table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
     if is_corrected and redraws_leaves and table.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):

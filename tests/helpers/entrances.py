@@ -62,8 +62,8 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
 
 
 @kernel
-def tabulate_evidence(leaf_var, h, blank, half_log, gain):
-    return evidence.tabulate_evidence(leaf_var, h, blank, half_log, gain)
+def tabulate_evidence(leaf_var, h, blank, half_log):
+    return evidence.tabulate_evidence(leaf_var, h, blank, half_log)
 
 
 @kernel

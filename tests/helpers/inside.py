@@ -21,6 +21,7 @@ from pymc_xbart.kernels.draw import make_powers
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.node_cuts import Node as ScoredNode
+from pymc_xbart.kernels.ordered import ORDER_DTYPE
 from tests.helpers import entrances, slow
 from tests.helpers.loops import choose_columns, follow_trees, grow_trees, sweep_each
 
@@ -114,11 +115,15 @@ def without_stored_sums(case):
     return case._replace(work=case.work._replace(scratch=scratch._replace(stored=nowhere)))
 
 
+def without_order(case):
+    """The same case, with buckets as on large data sets."""
+    order = np.empty((case.num_columns, 0), ORDER_DTYPE)
+    return case._replace(design=case.design._replace(order=order))
+
+
 def table_of(case):
     work = case.work
-    return entrances.tabulate_evidence(
-        case.prior.leaf_var, case.h, work.blank, work.half_log, work.gain
-    )
+    return entrances.tabulate_evidence(case.prior.leaf_var, case.h, work.blank, work.half_log)
 
 
 def open_root(case):
@@ -323,12 +328,15 @@ def columns_for_tree(choice, forest, tree, rng):
     return columns_considered(choice, rng)
 
 
-def tabulated_evidence(case, weight, sum_g):
-    """Evidence of a node whose rows weigh so much, from the table; None if the case has none."""
+def tabulated_evidence(case, weight):
+    """Evidence, from the table, of a node whose rows weigh so much, if their g add up to nothing.
+
+    None if the case has no table.
+    """
     table = table_of(case)
     if not table.is_tabulated:
         return None
-    return table.half_log[weight] + table.gain[weight] * sum_g**2
+    return table.half_log[weight]
 
 
 def weights_of(h):

@@ -24,7 +24,7 @@ def grow_trees(case, num_trees, rng, choice=None):
 
 @kernel
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
     forest = empty_forest(num_trees, 16 * num_trees)
     take_up(g, table, work.blank, work.tally, work.rows)
     for index in range(num_trees):
@@ -79,7 +79,7 @@ def follow_trees(case, forest, choice=None):
 
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log, work.gain)
+    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
     take_up(g, table, work.blank, work.tally, work.rows)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]

@@ -135,7 +135,7 @@ def test_nor_where_somebody_else_accepts(rng, curvature):
 
 
 def with_another_table(argument):
-    return argument | {"gain": np.zeros_like(argument["gain"])}
+    return argument | {"half_log": np.zeros_like(argument["half_log"])}
 
 
 def with_another_spare(argument):

@@ -69,6 +69,7 @@ def test_sums_on_the_left_of_each_cut_add_up(rng):
         pytest.param([1] * 12 + [2, 3, 4, 5], 3, 1, [12], id="a tie passes 4, 8 and 12 at once"),
         pytest.param([1] * 4 + [2] * 4 + [3] * 4, 1, 1, [4], id="8 of 12 do not reach j = 10"),
         pytest.param([3], 5, 1, [], id="one row"),
+        pytest.param([3, 4, 5], 1, 5, [], id="fewer rows than a leaf needs"),
         pytest.param([3, 4], 1, 1, [1], id="two rows"),
     ],
 )
@@ -78,8 +79,9 @@ def test_worked_examples(column, num_cutpoints, min_samples_leaf, left_counts):
         num_cutpoints=num_cutpoints,
         min_samples_leaf=min_samples_leaf,
     )
-    cuts, _ = inside.cuts_of(case, inside.open_root(case), 0)
-    assert [cut.count for cut in cuts] == list(left_counts)
+    for entrance in (case, inside.without_order(case)):
+        cuts, _ = inside.cuts_of(entrance, inside.open_root(entrance), 0)
+        assert [cut.count for cut in cuts] == list(left_counts)
     # The twin gets no easier a test than the kernel.
     twin = slow.candidate_cuts(case.problem.codes[0], num_cutpoints, min_samples_leaf)
     assert [count for _, count in twin] == list(left_counts)

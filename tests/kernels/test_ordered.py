@@ -29,12 +29,6 @@ def make(rng, n, curvature="any", **prior_fields):
     return inside.make_case(X, rng.standard_normal(n), h, **prior_fields)
 
 
-def without_order(case):
-    """The same case, with buckets as on large data sets."""
-    order = np.empty((case.num_columns, 0), ORDER_DTYPE)
-    return case._replace(design=case.design._replace(order=order))
-
-
 def random_node(case, rng):
     """A node of some of the rows, on its own, written to the workspace of the case."""
     cut = rng.integers(case.design.num_codes[0])
@@ -54,7 +48,7 @@ def test_cuts_are_those_of_buckets(rng, num_cutpoints, min_samples_leaf, curvatu
                 continue
             for column in range(case.num_columns):
                 found, _ = inside.cuts_of(case, node, column)
-                expected, _ = inside.cuts_of(without_order(case), node, column)
+                expected, _ = inside.cuts_of(inside.without_order(case), node, column)
                 assert [cut[:2] for cut in found] == [cut[:2] for cut in expected]
                 for one, other in zip(found, expected, strict=True):
                     np.testing.assert_allclose(one[2:], other[2:], rtol=0, atol=1e-12)
@@ -65,7 +59,7 @@ def test_that_the_check_would_see_other_cuts(rng):
     coarser = case._replace(prior=case.prior._replace(num_cutpoints=6))
     node = inside.open_root(case)
     found, _ = inside.cuts_of(case, node, 0)
-    expected, _ = inside.cuts_of(without_order(coarser), node, 0)
+    expected, _ = inside.cuts_of(inside.without_order(coarser), node, 0)
     assert [cut[:2] for cut in found] != [cut[:2] for cut in expected]
 
 
