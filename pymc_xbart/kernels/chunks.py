@@ -14,11 +14,9 @@ from pymc_xbart.kernels.crew import (
     NUM_CHUNKS,
     PARTITION,
     PUT,
-    finish,
     is_worth_sharing,
-    post_pieces,
+    share_chunks,
     start_of_chunk,
-    take,
 )
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.partition import partition_chunk, partition_rows, put_chunk
@@ -44,27 +42,14 @@ def partition_together(codes, column, cut, rows, start, stop, spare, crew):
     job[0]["cut"] = cut
     job[0]["start"] = start
     job[0]["stop"] = stop
-    do_chunks(crew, PARTITION, codes, rows, spare)
+    share_chunks(crew, PARTITION, do_chunk, (codes, rows, spare))
     middle, last_left, left, right = place_chunks(crew.chunks, start, stop)
-    do_chunks(crew, PUT, codes, rows, spare)
+    share_chunks(crew, PUT, do_chunk, (codes, rows, spare))
     return middle, last_left, left, right
 
 
 @inner_kernel
-def do_chunks(crew, kind, codes, rows, spare):
-    """Go through the chunks of a node, with the help of a crew."""
-    post_pieces(crew, kind, NUM_CHUNKS)
-    num_done = 0
-    chunk = take(crew)
-    while chunk >= 0:
-        do_chunk(crew, codes, rows, spare, chunk)
-        num_done += 1
-        chunk = take(crew)
-    finish(crew, num_done, NUM_CHUNKS)
-
-
-@inner_kernel
-def do_chunk(crew, codes, rows, spare, k):
+def do_chunk(crew, k, codes, rows, spare):
     """Do what is to be done with chunk k of the node that has been posted."""
     job, chunk = crew.job[0], crew.chunks[k]
     start = start_of_chunk(job["start"], job["stop"], k)

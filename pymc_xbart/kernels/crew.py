@@ -55,8 +55,9 @@ JOB_DTYPE = np.dtype(
     align=True,
 )
 
-# Of the rows of a node, with what is found in each, and where its two sides belong.
-NUM_CHUNKS = 32
+NUM_CHUNKS = 32  # of the rows of a node, or of g
+
+# What is found in a chunk of the rows of a node, and where its two sides belong.
 CHUNK_DTYPE = np.dtype(
     [
         ("middle", np.int64),  # from here on as in partition_chunk
@@ -132,6 +133,22 @@ def post_pieces(crew, kind, num_pieces):
     crew.job[0]["kind"] = kind
     store(crew.numbers, DONE, 0)
     store(crew.numbers, LEFT, num_pieces)
+
+
+@inner_kernel
+def share_chunks(crew, kind, do, arguments):
+    """Have the chunks of a job that has been written down done, with whatever help there is.
+
+    `do(crew, k, *arguments)` is what is to be done to chunk k.
+    """
+    post_pieces(crew, kind, NUM_CHUNKS)
+    num_done = 0
+    k = take(crew)
+    while k >= 0:
+        do(crew, k, *arguments)
+        num_done += 1
+        k = take(crew)
+    finish(crew, num_done, NUM_CHUNKS)
 
 
 @inner_kernel

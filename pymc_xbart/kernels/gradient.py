@@ -5,15 +5,7 @@ When f moves by t under a quadratic log-likelihood, g moves by -h t.
 
 import numpy as np
 
-from pymc_xbart.kernels.crew import (
-    MOVE,
-    NUM_CHUNKS,
-    finish,
-    is_worth_sharing,
-    post_pieces,
-    start_of_chunk,
-    take,
-)
+from pymc_xbart.kernels.crew import MOVE, is_worth_sharing, share_chunks, start_of_chunk
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 
@@ -44,20 +36,13 @@ def move(sign, index, leaf_of_row, g, h, value, crew):
     if crew is not None and is_worth_sharing(crew, g.size, 1):
         crew.job[0]["sign"] = sign
         crew.job[0]["tree"] = index
-        post_pieces(crew, MOVE, NUM_CHUNKS)
-        num_done = 0
-        chunk = take(crew)
-        while chunk >= 0:
-            move_chunk(crew, leaf_of_row, g, h, value, chunk)
-            num_done += 1
-            chunk = take(crew)
-        finish(crew, num_done, NUM_CHUNKS)
+        share_chunks(crew, MOVE, move_chunk, (leaf_of_row, g, h, value))
         return
     move_rows(sign, leaf_of_row[index], g, h, value, np.int64(0), np.int64(g.size))
 
 
 @inner_kernel
-def move_chunk(crew, leaf_of_row, g, h, value, k):
+def move_chunk(crew, k, leaf_of_row, g, h, value):
     """Move chunk k of g as has been posted."""
     job = crew.job[0]
     start = start_of_chunk(0, g.size, k)

@@ -120,7 +120,7 @@ def _help(
                 root_scores if job[0]["is_of_root"] else scores,
             )
         elif job[0]["kind"] == MOVE:
-            move_chunk(crew, leaf_of_row, g, h, value, piece)
+            move_chunk(crew, piece, leaf_of_row, g, h, value)
         else:
-            do_chunk(crew, design.codes[job[0]["column"]], rows, spare, piece)
+            do_chunk(crew, piece, design.codes[job[0]["column"]], rows, spare)
         add(crew.numbers, DONE, 1)

@@ -78,6 +78,8 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, 
     available = 0.0  # what prior weights are divided by
     left_out = 0.0  # what they would be divided by in addition, if all columns were considered
     has_any = False
+    cut_weight = 1.0  # of each cut of a column in the prior, but for what all are divided by
+    log_cut_weight = 0.0
     for k in range(num_looked_at):
         weight = prior.split_weights[considered[k]]
         num_cuts = scores.num_cuts[k]
@@ -88,9 +90,11 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, 
         log_weight[k] = -np.inf
         if num_cuts > 0:
             has_any = True
-            log_weight[k] = np.log(weight) + scores.log_evidence[k]
-            if prior.cut_prior == COLUMNS:
-                log_weight[k] -= np.log(num_cuts)
+            before = cut_weight
+            cut_weight = weight / num_cuts if prior.cut_prior == COLUMNS else weight
+            if cut_weight != before:  # most columns have the same
+                log_cut_weight = np.log(cut_weight)
+            log_weight[k] = log_cut_weight + scores.log_evidence[k]
         if prior.cut_prior == CUTS:
             available += weight * num_cuts
         elif num_cuts > 0 or prior.cut_prior != COLUMNS:
