@@ -4,7 +4,7 @@
     uv run benchmarks/paper_table.py --reps 1                  a look: about 4 minutes
     uv run benchmarks/paper_table.py --n 50000 --reps 1        about half an hour
     uv run benchmarks/paper_table.py --cv --forest --network   all methods of the paper: hours
-    uv run benchmarks/paper_table.py --kappa 0.1 1 10          with little noise, too
+    uv run benchmarks/paper_table.py --kappa 0.1 1 10          with little noise, too: 23 minutes
 
 See `simulation` for the study, `one_fit` for each method's settings and why the comparison with
 stochtree is fair, and `peers` for the environment that the peers get.

@@ -55,9 +55,9 @@ BENCHMARKS = {
     ),
     "paper": Benchmark(
         "Uncorrected sweeps beside grow-from-root and boosting, n = 10 000",
-        "paper_table.py --reps 5 --kappa 0.1 1 10 --name paper_table_noise",
+        "paper_table.py --reps 5 --kappa 0.1 1 10",
         "paper_table.py --n 300 --reps 1 --functions Linear --kappa 1",
-        "paper_table_noise",
+        "paper_table_10000",
         "paper_table_300",
     ),
     "paper50": Benchmark(
