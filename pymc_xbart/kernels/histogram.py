@@ -6,11 +6,11 @@ tree and does not depend on the way there. A node whose codes range over no more
 buckets has one for each.
 
 Four shortcuts. A node's range of codes is first taken to be its parent's, and rows are looked at a
-second time only if the node fills no more than half of its buckets. Where a large node splits, only
-its smaller child is added up row by row: what that child takes out of the parent's sums leaves
-those of the larger child. In a node with fewer rows than buckets, only those that hold rows are
-read (see `sparse`). And rows are read once for two columns, whose buckets do not wait for each
-other.
+second time only if the node fills no more than half of its buckets; the outermost that hold rows
+then tell the range well enough, almost always. Where a large node splits, only its smaller child is
+added up row by row: what that child takes out of the parent's sums leaves those of the larger
+child. In a node with fewer rows than buckets, only those that hold rows are read (see `sparse`).
+And rows are read once for two columns, whose buckets do not wait for each other.
 """
 
 from typing import NamedTuple
@@ -155,7 +155,7 @@ def sum_column(
     codes : (n,) uint16
         The column.
     code_range : (2,) int32
-        Codes between which the node lies, as known; narrowed in place if the rows had to be asked.
+        Codes between which the node lies, as known; narrowed in place if buckets were too wide.
         If `is_ready` or `has_sibling`, the parent's as it is.
     is_ready : bool
         `own` already holds the sums.
@@ -180,18 +180,17 @@ def sum_column(
         Sum k is of bucket `sparse.position[k]`, and not of bucket k.
     """
     size = own.tally.size
-    first = np.int64(0)
-    last = np.int64(-1)
-    # Once more at most, with the node's own range of codes. A loop, so that adding up is compiled
-    # once.
-    for is_narrowed in (False, True):
+    # Once or twice more at most, with a narrower range of codes. A loop, so that adding up is
+    # compiled once.
+    is_narrowed = False
+    while True:
         base, shift, last = lay_buckets(code_range, size)
         is_sparse = may_be_sparse and last > stop - start
         if is_sparse:
             add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse)
             first = np.int64(0)
             last = gather_marked(sparse, last, is_tabulated, own) - 1
-            width = sparse.position[last] - sparse.position[0]
+            leftmost, rightmost = np.int64(sparse.position[0]), np.int64(sparse.position[last])
         else:
             if is_narrowed or not is_ready:
                 _clear(own, last, is_tabulated)
@@ -199,12 +198,20 @@ def sum_column(
             if has_sibling and not is_narrowed:
                 _subtract(parent, own, sibling, last, is_tabulated)
             first, last = _occupied(own.tally, last)
-            width = last - first
+            leftmost, rightmost = first, last
         # A node that fills more than half of its buckets would need more than there are under the
         # next smaller shift.
-        if is_narrowed or shift == 0 or width > size // 2:
+        if shift == 0 or rightmost - leftmost > size // 2:
             break
-        _narrow(codes, rows, start, stop, code_range)
+        lo = max(np.int64(code_range[0]), (base + leftmost) << shift)
+        hi = min(np.int64(code_range[1]), ((base + rightmost + 1) << shift) - 1)
+        if bucket_shift(lo, hi, size) == shift:  # only the rows can tell
+            lo, hi = _extremes(codes, rows, start, stop)
+            if bucket_shift(lo, hi, size) == shift:
+                break
+        code_range[0] = lo
+        code_range[1] = hi
+        is_narrowed = True
     return base, shift, first, last, is_sparse
 
 
@@ -303,14 +310,13 @@ def _occupied(tally, last):
 
 
 @inner_kernel
-def _narrow(codes, rows, start, stop, code_range):
-    """Set `code_range` to the smallest and largest code in the node."""
+def _extremes(codes, rows, start, stop):
+    """Smallest and largest code in the node."""
     row = rows.row
-    lo = codes[row[start]]
+    lo = np.int64(codes[row[start]])
     hi = lo
     for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
-        code = codes[row[i]]
+        code = np.int64(codes[row[i]])
         lo = min(lo, code)
         hi = max(hi, code)
-    code_range[0] = lo
-    code_range[1] = hi
+    return lo, hi
