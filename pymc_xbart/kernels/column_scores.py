@@ -206,7 +206,7 @@ def look_up_cuts(cuts, num_cuts, table):
     for k in range(POSITION_DTYPE(num_cuts)):
         left = POSITION_DTYPE(weight_of(tally[k], table.layout))
         half_log[k] = in_table[left] + in_table[POSITION_DTYPE(total) - left]
-    # Half as long as to look these up, too: one division serves both sides, and eight cuts at once.
+    # Faster than to look these up, too: one division serves both sides, of several cuts at once.
     scale = table.leaf_var * table.h
     for k in range(POSITION_DTYPE(num_cuts)):
         weight = weight_of(tally[k], table.layout)

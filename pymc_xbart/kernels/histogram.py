@@ -113,6 +113,7 @@ def add_two_columns(
         return False
     _clear(first, last, is_tabulated)
     _clear(second, other_last, is_tabulated)
+    # A node that has not been split has its rows in order (see `partition`), the root all of them.
     if is_tabulated and stop - start == codes.size and base == 0 and other_base == 0:
         _add_all_rows_twice(codes, other_codes, rows.tally, shift, other_shift, own)
         return True
@@ -288,7 +289,7 @@ def _add_rows_twice(
 
 @inner_kernel
 def _add_all_rows_twice(codes, other_codes, tally, shift, other_shift, own):
-    """`_add_rows_twice` for the root."""
+    """`_add_rows_twice` for all rows, in order: their numbers need not be read."""
     (sum_tally, _), (other_tally, _) = own
     shift = POSITION_DTYPE(shift)
     other_shift = POSITION_DTYPE(other_shift)
