@@ -22,7 +22,7 @@ from pymc_xbart.kernels.weights import common_divisor
 
 
 class EvidenceTable(NamedTuple):
-    """The part of the evidence that depends on H alone, for H = h, 2 h, ..., W h.
+    """The logarithm in the evidence, which depends on H alone, for H = h, 2 h, ..., W h.
 
     Only where all rows have the same h, or whole multiples of it (see `weights`): H then is a
     multiple of the row count, or of the sum of weights, and a sweep needs thousands of times more

@@ -1,8 +1,8 @@
 """Curvatures that are whole multiples of one number (floor 0: NumPy and Numba only).
 
 With h = w h0 and whole weights w, the sum of h over any rows is h0 times a whole number. The
-evidence of every candidate cut can then be looked up by that number, as it is by the number of rows
-where all h are equal, instead of taking a logarithm and divisions. Rows that stand for several
+logarithm in the evidence of every candidate cut can then be looked up by that number, as it is by
+the number of rows where all h are equal, instead of being taken. Rows that stand for several
 others have such h; any other h can be rounded to some, see `whole_multiples`.
 
 Multiples are meant to the last bit: a node must have the evidence of its own h, not of a close one.
