@@ -48,8 +48,8 @@ JOINT_DRAW = "joint draw of leaf values"
 CHOICE, HAS_CUTS = "choosing columns", "asking for cuts"
 
 WATCHED = {
-    "partition.gather_rows": Watched(GATHER, "tally.size", "rows"),
-    "partition.gather_leaves": Watched(GATHER, "tally.size", "rows"),
+    "partition.open_root": Watched(GATHER, "h.size", "rows"),
+    "partition.gather_leaves": Watched(GATHER, "leaf.size", "rows"),
     "grow.take_up": Watched(GATHER, "g.size", "rows"),
     "ordered.mark_members": Watched(GATHER, "stop - start", "rows"),
     "histogram.add_two_columns": Watched(ADD_UP, "2 * (stop - start)", "rows"),

@@ -19,7 +19,7 @@ from pymc_xbart.kernels.node_cuts import (
     start_code_range,
     without_places,
 )
-from pymc_xbart.kernels.partition import gather_rows
+from pymc_xbart.kernels.partition import open_root
 from pymc_xbart.kernels.records import CUTS, NO_COLUMN, Design, Forest, Prior
 from pymc_xbart.kernels.tree import add_node, split_node, waiting_node
 
@@ -49,7 +49,7 @@ def _fill(forest, design, prior, work, zeros, available):
     row = 0
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
-        gather_rows(work.tally, zeros, table.is_tabulated, work.rows)
+        open_root(zeros, table.is_tabulated, work.rows)
         add_node(tree, np.int64(0), np.int32(0), np.int32(zeros.size), np.int32(0), 0.0, 0.0)
         # Children stand behind their parent, so that the order of storage serves.
         for node in range(forest.tree_start[index + 1] - start):
@@ -80,6 +80,5 @@ def _fill(forest, design, prior, work, zeros, available):
                 design.codes[column],
                 table,
                 work.rows,
-                work.spare,
                 None,
             )

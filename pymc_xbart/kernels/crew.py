@@ -19,7 +19,7 @@ from pymc_xbart.kernels.tally import Layout
 # Rows of a node times columns that are read of them: with fewer, sharing takes as long as it saves.
 LEAST_WORK = 1 << 12
 
-SCORE, PARTITION, PUT, MOVE = range(4)  # kinds of jobs
+SCORE, COUNT, PARTITION, MOVE = range(4)  # kinds of jobs
 
 # What is known of a node that is shared, and either of the table that it is to be scored with, or
 # of the split that its rows are to follow; or what is to be done to g.
@@ -60,12 +60,12 @@ NUM_CHUNKS = 32  # of the rows of a node, or of g
 # What is found in a chunk of the rows of a node, and where its two sides belong.
 CHUNK_DTYPE = np.dtype(
     [
-        ("middle", np.int64),  # from here on as in partition_chunk
+        ("num_left", np.int64),
+        ("front", np.int64),  # from here on as in partition_rows
+        ("back", np.int64),
         ("last_left", np.int64),
         ("left", np.int64),
         ("right", np.int64),
-        ("left_start", np.int64),  # from here on as in put_chunk
-        ("right_start", np.int64),
     ]
 )
 

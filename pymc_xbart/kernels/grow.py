@@ -27,9 +27,8 @@ from pymc_xbart.kernels.crew import LEAST_WORK, Crew, make_crew
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import draw_from_log_weights
 from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
-from pymc_xbart.kernels.histogram import NodeRows
 from pymc_xbart.kernels.node_cuts import Scratch, make_scratch
-from pymc_xbart.kernels.partition import gather_rows
+from pymc_xbart.kernels.partition import NodeRows, make_node_rows, open_root
 from pymc_xbart.kernels.score import draw_cut, score_node
 from pymc_xbart.kernels.tally import tally_rows
 from pymc_xbart.kernels.tree import (
@@ -46,9 +45,8 @@ class Workspace(NamedTuple):
     """Scratch of a sweep over n rows and p columns. Nothing in it outlives a call."""
 
     blank: np.ndarray  # (n,) int64, tally of each row for g = 0, where there are weights
-    tally: np.ndarray  # (n,) int64, of each row for the tree at hand, in units of `rows`
     rows: NodeRows
-    spare: NodeRows
+    tally: np.ndarray  # (n,) int64, of each row for the tree at hand: where the root has them
     tree: np.ndarray  # (2 n,) NODE_DTYPE, the tree that grows
     current: np.ndarray  # (2 n,) NODE_DTYPE, the tree that it may replace
     value: np.ndarray  # (2 n,) float64, of the nodes of one of them, while g is moved
@@ -74,21 +72,12 @@ def make_workspace(
     Threads beyond the first help to score nodes of at least so much work, see `crew`. Results do
     not depend on either.
     """
-
-    def node_rows() -> NodeRows:
-        return NodeRows(
-            np.empty(num_rows, np.uint32),
-            np.empty(num_rows, np.int64),
-            np.empty(num_rows),
-            np.ones(1),
-        )
-
     table_size = max_total_weight(num_rows) + 1
+    rows = make_node_rows(num_rows)
     return Workspace(
         np.empty(num_rows, np.int64),
-        np.empty(num_rows, np.int64),
-        node_rows(),
-        node_rows(),
+        rows,
+        rows.tally[:num_rows],
         make_tree(num_rows),
         make_tree(num_rows),
         np.empty(2 * num_rows),
@@ -151,7 +140,7 @@ def build_tree(
     rows = work.rows
     num_places = work.scratch.stored.tally.shape[0]
     min_rows = work.scratch.buckets.tally.shape[2]
-    tally, sum_h = gather_rows(work.tally, h, table.is_tabulated, rows)
+    tally, sum_h = open_root(h, table.is_tabulated, rows)
     sum_g, sum_h = sums_of_node(tally, sum_h, rows, table)
     add_node(tree, np.int64(0), np.int32(0), np.int32(h.size), np.int32(0), sum_g, sum_h)
     if num_places > 0 and is_shared(choice):  # else a child may need sums that its parent lacks
@@ -186,7 +175,7 @@ def build_tree(
         v = scores.considered[option]
         if not is_given:
             cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
-        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.spare, work.crew)
+        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.crew)
         evidence = evidence_of_children(tree, index, table.leaf_var)
         log_w -= evidence - scores.log_share[0]
         log_density += evidence - scores.log_evidence[option]

@@ -49,7 +49,7 @@ def with_helpers[Result](
     work = work._replace(crew=work.crew._replace(numbers=numbers))
     moved = leaf_of_row, g, h, work.value
     found = work.half_log, work.scores, work.root_scores
-    arguments = *moved, design, prior, work.rows, work.spare, *found
+    arguments = *moved, design, prior, work.rows, *found
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
     numbers[STOP] = 0
@@ -83,7 +83,6 @@ def _help(
     design,
     prior,
     rows,
-    spare,
     half_log,
     scores,
     root_scores,
@@ -122,5 +121,5 @@ def _help(
         elif job[0]["kind"] == MOVE:
             move_chunk(crew, piece, leaf_of_row, g, h, value)
         else:
-            do_chunk(crew, piece, design.codes[job[0]["column"]], rows, spare)
+            do_chunk(crew, piece, design.codes[job[0]["column"]], rows)
         add(crew.numbers, DONE, 1)

@@ -29,15 +29,6 @@ MIN_BUCKETS = 512
 MAX_STORE_BYTES = 2**28  # for sums kept for larger children; beyond it they are added up anew
 
 
-class NodeRows(NamedTuple):
-    """The rows of a tree, ordered so that every node owns a slice, with what is added up beside."""
-
-    row: np.ndarray  # (n,) uint32
-    tally: np.ndarray  # (n,) int64
-    h: np.ndarray  # (n,) float64; undefined where evidence is tabulated
-    unit: np.ndarray  # (1,) float64, of a tally's sum of g
-
-
 class Buckets(NamedTuple):
     """Sums of one column in one node, or of all columns in several nodes."""
 
@@ -113,8 +104,8 @@ def add_two_columns(
         return False
     _clear(first, last, is_tabulated)
     _clear(second, other_last, is_tabulated)
-    # A node that has not been split has its rows in order (see `partition`), the root all of them.
-    if is_tabulated and stop - start == codes.size and base == 0 and other_base == 0:
+    # No other node than the root starts there (see `partition`).
+    if is_tabulated and start == 0 and base == 0 and other_base == 0:
         _add_all_rows_twice(codes, other_codes, rows.tally, shift, other_shift, own)
         return True
     _add_rows_twice(
@@ -293,7 +284,7 @@ def _add_all_rows_twice(codes, other_codes, tally, shift, other_shift, own):
     (sum_tally, _), (other_tally, _) = own
     shift = POSITION_DTYPE(shift)
     other_shift = POSITION_DTYPE(other_shift)
-    for i in range(POSITION_DTYPE(tally.size)):
+    for i in range(POSITION_DTYPE(codes.size)):
         own_tally = tally[i]
         sum_tally[POSITION_DTYPE(codes[i]) >> shift] += own_tally
         other_tally[POSITION_DTYPE(other_codes[i]) >> other_shift] += own_tally

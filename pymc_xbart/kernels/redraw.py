@@ -24,7 +24,7 @@ from pymc_xbart.kernels.draw import log_sum_exp
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
 from pymc_xbart.kernels.node_cuts import lone_node
-from pymc_xbart.kernels.partition import gather_leaves, gather_rows
+from pymc_xbart.kernels.partition import gather_leaves, open_root, place_of_children
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import draw_cut, has_cuts, score_node, split_probability
 from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
@@ -66,7 +66,7 @@ def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, r
     scores = work.scores
     site = draw_site(tree, num_nodes, rng)
     old_column = tree[site]["column"]
-    node = gather_site(tree, site, leaf, work.tally, h, table, work.rows)
+    node = gather_site(tree, site, leaf, h, table, work.rows)
     if choice.is_per_tree:
         work.site_column[0] = old_column
         draw_subset(work.site_column, choice, rng)
@@ -83,14 +83,14 @@ def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, r
         return num_nodes
     old_cut = tree[site]["cut"]
     old = divide(design, prior, table, node, old_column, old_cut, log_stop, work)
-    # The rows of the site stay as this leaves them.
+    # The children of this one are those that stay in `work.rows`.
     new = divide(design, prior, table, node, column, cut, log_stop, work)
     log_ratio = new.log_surplus - old.log_surplus
     if log_ratio < 0.0 and np.log(rng.random()) >= log_ratio:
         return num_nodes
     if column == NO_COLUMN:
         return merge_children(tree, num_nodes, site, leaf)
-    return put_split(tree, num_nodes, site, column, new, node.stop, work.rows, leaf)
+    return put_split(tree, num_nodes, site, column, new, work.rows, leaf)
 
 
 @inner_kernel
@@ -127,18 +127,19 @@ def draw_site(tree, num_nodes, rng):
 
 
 @inner_kernel
-def gather_site(tree, site, leaf, tally, h, table, rows):
+def gather_site(tree, site, leaf, h, table, rows):
     """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
+    start = np.int64(0)
     if site == 0:
-        size = np.int64(tally.size)
-        total, sum_h = gather_rows(tally, h, table.is_tabulated, rows)
+        stop = np.int64(leaf.size)
+        total, sum_h = open_root(h, table.is_tabulated, rows)
     else:
         first = site if is_leaf(tree, site) else np.int64(tree[site]["left"])
-        size, total, sum_h = gather_leaves(
-            *(tally, h, table.is_tabulated, leaf, first, 1 if first == site else 2, rows)
+        start, stop, total, sum_h = gather_leaves(
+            *(h, table.is_tabulated, leaf, first, 1 if first == site else 2, rows)
         )
     sum_g, sum_h = sums_of_node(total, sum_h, rows, table)
-    return lone_node(np.int32(0), np.int32(size), tree[site]["depth"], sum_g, sum_h)
+    return lone_node(np.int32(start), np.int32(stop), tree[site]["depth"], sum_g, sum_h)
 
 
 @inner_kernel
@@ -178,33 +179,36 @@ def num_sites_with(tree, num_nodes, site):
 class Halves(NamedTuple):
     """What a split makes of the rows of a site."""
 
-    middle: int  # first row of the right side
+    start: int  # of the left side in `rows`
+    middle: int  # of the right side
+    stop: int
     last_left: int  # largest code on the left
     log_surplus: float  # by which the prior is above that with two children that have cuts
 
 
 @inner_kernel
 def divide(design, prior, table, node, column, cut, log_stop, work):
-    """Put the rows left of a cut before those right of it; nothing happens without a column."""
+    """Copy the rows left of a cut, and those right of it; nothing happens without a column."""
     if column == NO_COLUMN:
-        return Halves(np.int64(node.stop), np.int64(0), 0.0)
+        return Halves(np.int64(0), np.int64(0), np.int64(0), np.int64(0), 0.0)
+    front = np.int64(place_of_children(work.rows, node.start))
+    back = front + (node.stop - node.start)
     middle, last_left, _, _, _, _ = split_rows(
         *(design.codes[column], column, cut, work.rows, node.start, node.stop),
-        *(table.is_tabulated, work.spare, work.crew),
+        *(table.is_tabulated, front, work.crew),
     )
     log_surplus = 0.0
     if log_stop < 0.0:
         for is_right in (False, True):
-            start = np.int32(middle) if is_right else node.start
-            stop = node.stop if is_right else np.int32(middle)
-            child = lone_node(start, stop, np.int32(node.depth + 1), 0.0, 0.0)
+            start, stop = (middle, back) if is_right else (front, middle)
+            child = lone_node(np.int32(start), np.int32(stop), np.int32(node.depth + 1), 0.0, 0.0)
             if not has_cuts(design, prior, table, work.rows, child, work.scratch):
                 log_surplus -= log_stop
-    return Halves(middle, np.int64(last_left), log_surplus)
+    return Halves(front, middle, back, np.int64(last_left), log_surplus)
 
 
 @inner_kernel
-def put_split(tree, num_nodes, site, column, halves, num_rows, rows, leaf):
+def put_split(tree, num_nodes, site, column, halves, rows, leaf):
     """Let a site split. Returns the new number of nodes."""
     is_new = is_leaf(tree, site)
     left = np.int64(num_nodes) if is_new else np.int64(tree[site]["left"])
@@ -215,9 +219,9 @@ def put_split(tree, num_nodes, site, column, halves, num_rows, rows, leaf):
     add_node(tree, left, np.int32(0), np.int32(0), depth, 0.0, 0.0)
     add_node(tree, left + 1, np.int32(0), np.int32(0), depth, 0.0, 0.0)
     row = rows.row
-    for i in range(POSITION_DTYPE(halves.middle)):
+    for i in range(POSITION_DTYPE(halves.start), POSITION_DTYPE(halves.middle)):
         leaf[row[i]] = left
-    for i in range(POSITION_DTYPE(halves.middle), POSITION_DTYPE(num_rows)):
+    for i in range(POSITION_DTYPE(halves.middle), POSITION_DTYPE(halves.stop)):
         leaf[row[i]] = left + 1
     return num_nodes + 2 if is_new else num_nodes
 

@@ -6,6 +6,7 @@ from pymc_xbart.kernels.chunks import split_rows
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH, NOWHERE, Node
+from pymc_xbart.kernels.partition import place_of_children
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.tally import FEW_NODES, tally_of_leaf
 
@@ -58,12 +59,13 @@ def add_node(tree, node, start, stop, depth, sum_g, sum_h):
 
 
 @inner_kernel
-def split_node(tree, node, left, column, cut, codes, table, rows, spare, crew):
+def split_node(tree, node, left, column, cut, codes, table, rows, crew):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
     stop = tree[node]["stop"]
+    front = np.int32(place_of_children(rows, start))
     middle, last_left, left_tally, right_tally, left_h, right_h = split_rows(
-        codes, column, cut, rows, start, stop, table.is_tabulated, spare, crew
+        codes, column, cut, rows, start, stop, table.is_tabulated, front, crew
     )
     left_g, left_h = sums_of_node(left_tally, left_h, rows, table)
     right_g, right_h = sums_of_node(right_tally, right_h, rows, table)
@@ -72,8 +74,9 @@ def split_node(tree, node, left, column, cut, codes, table, rows, spare, crew):
     tree[node]["left"] = left
     depth = np.int32(tree[node]["depth"] + 1)
     middle = np.int32(middle)
-    add_node(tree, left, start, middle, depth, left_g, left_h)
-    add_node(tree, left + 1, middle, stop, depth, right_g, right_h)
+    back = np.int32(front + stop - start)
+    add_node(tree, left, front, middle, depth, left_g, left_h)
+    add_node(tree, left + 1, middle, back, depth, right_g, right_h)
 
 
 @inner_kernel

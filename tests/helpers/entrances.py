@@ -130,18 +130,20 @@ def tally_rows(g, blank, layout, tallies):
 
 
 @kernel
-def gather_rows(g, h, table, work):
+def open_root(g, h, table, work):
     grow.take_up(g, table, work.blank, work.tally, work.rows)
-    sums, sum_h = partition.gather_rows(work.tally, h, table.is_tabulated, work.rows)
+    sums, sum_h = partition.open_root(h, table.is_tabulated, work.rows)
     return evidence.sums_of_node(sums, sum_h, work.rows, table)
 
 
 @kernel
-def split_rows(codes, cut, rows, start, stop, table, spare, crew):
+def split_rows(codes, cut, rows, start, stop, table, crew):
+    front = np.int32(partition.place_of_children(rows, start))
     middle, last_left, left, right, left_h, right_h = chunks.split_rows(
-        codes, np.int32(0), cut, rows, start, stop, table.is_tabulated, spare, crew
+        codes, np.int32(0), cut, rows, start, stop, table.is_tabulated, front, crew
     )
     return (
+        front,
         middle,
         last_left,
         evidence.sums_of_node(left, left_h, rows, table),

@@ -128,7 +128,7 @@ def table_of(case):
 
 def open_root(case):
     """Put all rows into one node."""
-    sum_g, sum_h = entrances.gather_rows(case.g, case.h, table_of(case), case.work)
+    sum_g, sum_h = entrances.open_root(case.g, case.h, table_of(case), case.work)
     return Node(0, case.num_rows, 0, sum_g, sum_h)
 
 
@@ -136,11 +136,12 @@ def open_node(case, row_numbers, depth=0):
     """Put some rows into a node by themselves."""
     open_root(case)
     rows = case.work.rows
-    size = len(row_numbers)
-    rows.row[:size] = row_numbers
-    rows.tally[:size] = case.work.tally[row_numbers]
-    rows.h[:size] = case.h[row_numbers]
-    return Node(0, size, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
+    start = case.num_rows  # behind the root
+    stop = start + len(row_numbers)
+    rows.row[start:stop] = row_numbers
+    rows.tally[start:stop] = case.work.tally[row_numbers]
+    rows.h[start:stop] = case.h[row_numbers]
+    return Node(start, stop, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
 
 
 def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
@@ -246,20 +247,19 @@ def log_weights_of_cuts(case, node, cuts):
 
 def divide(case, node, column, cut):
     """Children of a node, and the cut named by the largest code on the left."""
-    middle, last_left, left, right = entrances.split_rows(
+    start, middle, last_left, left, right = entrances.split_rows(
         case.design.codes[column],
         np.int32(cut),
         case.work.rows,
         np.int32(node.start),
         np.int32(node.stop),
         table_of(case),
-        case.work.spare,
         case.work.crew,
     )
     depth = node.depth + 1
     return (
-        Node(node.start, middle, depth, *left),
-        Node(middle, node.stop, depth, *right),
+        Node(start, middle, depth, *left),
+        Node(middle, start + node.stop - node.start, depth, *right),
         last_left,
     )
 

@@ -95,10 +95,10 @@ def dense_log_density(y, noise_var, leaf_var, *leaf_of_row):
 
 
 def partition(codes, cut, rows):
-    """Rows on either side of a cut, in the order they came in."""
+    """Rows on either side of a cut: on the left as they came, on the right the last one first."""
     rows = np.asarray(rows, int)
     goes_left = codes[rows] <= cut
-    return rows[goes_left], rows[~goes_left]
+    return rows[goes_left], rows[~goes_left][::-1]
 
 
 def available_cuts(problem, rows, depth):

@@ -17,28 +17,27 @@ alone_or_in_chunks = pytest.mark.parametrize("prepare", [lambda case: case, with
 def random_node(rng, case):
     """A slice of the rows in random order."""
     rows = rng.permutation(case.num_rows)
-    inside.open_node(case, rows)
+    whole = inside.open_node(case, rows)
     start, stop = np.sort(rng.choice(case.num_rows + 1, 2, replace=False))
     inner = rows[start:stop]
-    return rows, inside.Node(int(start), int(stop), 3, case.g[inner].sum(), case.h[inner].sum())
+    sums = case.g[inner].sum(), case.h[inner].sum()
+    return whole, inside.Node(whole.start + int(start), whole.start + int(stop), 3, *sums)
 
 
 @alone_or_in_chunks
 @pytest.mark.parametrize("max_rows", [25, 10 * NUM_CHUNKS])
-def test_rows_go_to_their_side_in_the_order_they_came(rng, prepare, max_rows):
+def test_rows_go_to_their_side_in_order(rng, prepare, max_rows):
     for case in map(prepare, cases.cases(rng, 200, max_rows=max_rows)):
-        rows, node = random_node(rng, case)
+        _, node = random_node(rng, case)
+        rows, _, _ = inside.rows_of(case, node)
         v = int(rng.integers(case.num_columns))
         codes = case.design.codes[v]
         cut = int(rng.integers(-1, case.design.num_codes[v] + 1))
         left, right, last_left = inside.divide(case, node, v, cut)
-        left_rows, right_rows = slow.partition(codes, cut, rows[node.start : node.stop])
-        assert (left.start, left.stop, right.start, right.stop) == (
-            node.start,
-            node.start + len(left_rows),
-            node.start + len(left_rows),
-            node.stop,
-        )
+        left_rows, right_rows = slow.partition(codes, cut, rows)
+        assert left.stop - left.start == len(left_rows)
+        assert right.start == left.stop
+        assert right.stop - right.start == len(right_rows)
         assert last_left == max((int(codes[i]) for i in left_rows), default=-1)
         assert left.depth == right.depth == 4
         for side, expected in ((left, left_rows), (right, right_rows)):
@@ -51,14 +50,31 @@ def test_rows_go_to_their_side_in_the_order_they_came(rng, prepare, max_rows):
 
 
 @alone_or_in_chunks
-def test_rows_of_other_nodes_are_left_alone(rng, prepare):
+def test_no_node_gets_in_the_way_of_another(rng, prepare):
     for case in map(prepare, cases.cases(rng, 50)):
-        rows, node = random_node(rng, case)
-        inside.divide(case, node, 0, int(rng.integers(case.design.num_codes[0])))
-        after = inside.rows_of(case, inside.Node(0, case.num_rows, 0, 0.0, 0.0))[0]
-        outside = np.r_[0 : node.start, node.stop : case.num_rows]
-        assert np.array_equal(after[outside], rows[outside])
-        assert sorted(after.tolist()) == list(range(case.num_rows))
+        _, node = random_node(rng, case)
+        n, size = case.num_rows, node.stop - node.start
+        # Its children stand beyond all rows of the level, and theirs where it stood itself.
+        for place in (node.start + n, node.start):
+            before = case.work.rows.row.copy()
+            cut = int(rng.integers(case.design.num_codes[0]))
+            left, right, _ = inside.divide(case, node, 0, cut)
+            assert (left.start, right.stop) == (place, place + size)
+            after = case.work.rows.row.copy()
+            after[place : place + size] = before[place : place + size]
+            assert np.array_equal(after, before)
+            node = inside.Node(place, place + size, 4, 0.0, 0.0)
+
+
+def test_the_root_stays_while_its_children_are_split(rng):
+    for case in cases.cases(rng, 20):
+        root = inside.open_root(case)
+        for side in inside.divide(case, root, 0, int(rng.integers(case.design.num_codes[0])))[:2]:
+            for part in inside.divide(case, side, 0, int(rng.integers(case.design.num_codes[0])))[
+                :2
+            ]:
+                inside.divide(case, part, 0, 0)
+        assert np.array_equal(inside.rows_of(case, root)[0], np.arange(case.num_rows))
 
 
 def test_all_rows_start_in_the_root_in_order(rng):
