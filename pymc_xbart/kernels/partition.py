@@ -87,8 +87,8 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
     last_right = POSITION_DTYPE(back) - one  # where the next row on the right belongs
     for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         is_left = POSITION_DTYPE(codes[row[i]] <= cut)
-        # All bits or none: a branch that goes either way costs more than all else here.
-        place = last_right ^ ((last_right ^ middle) & (POSITION_DTYPE(0) - is_left))
+        # `middle` or `last_right`: a branch that goes either way costs more than all else here.
+        place = last_right ^ ((last_right ^ middle) * is_left)
         row[place] = row[i]
         tally[place] = tally[i]
         if not is_tabulated:
