@@ -70,7 +70,7 @@ WATCHED = {
     "regrow.record_leaves": Watched(LEAVES, "leaf.size", "rows"),
     "tree.sum_leaves": Watched(LEAVES, "leaf.size", "rows"),
     "tree.draw_leaf_values": Watched(LEAVES, "num_nodes", "nodes"),
-    "redraw.put_split": Watched(LEAVES, "num_rows", "rows"),
+    "redraw.put_split": Watched(LEAVES, "halves.stop - halves.start", "rows"),
     "redraw.merge_children": Watched(LEAVES, "leaf.size", "rows"),
     "leaves.redraw_leaves": Watched(JOINT_DRAW),
     "gradient.move_rows": Watched(BOOKKEEPING, "stop - start", "rows"),
