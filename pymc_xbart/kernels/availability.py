@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.evidence import read_curvature
 from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -43,13 +43,13 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 @kernel
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
-    table = tabulate_evidence(prior.leaf_var, zeros, work.blank, work.half_log)
-    take_up(zeros, table, work.blank, work.tally, work.rows)
+    curvature = read_curvature(prior.leaf_var, zeros, work.blank)
+    take_up(zeros, curvature, work.blank, work.tally, work.rows)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
-        open_root(zeros, table.is_tabulated, work.rows)
+        open_root(zeros, curvature.is_whole, work.rows)
         add_node(tree, np.int64(0), np.int32(0), np.int32(zeros.size), np.int32(0), 0.0, 0.0)
         # Children stand behind their parent, so that the order of storage serves.
         for node in range(forest.tree_start[index + 1] - start):
@@ -57,7 +57,7 @@ def _fill(forest, design, prior, work, zeros, available):
             if column == NO_COLUMN:
                 continue
             bare = without_places(waiting_node(tree, node), NOWHERE)
-            look_at(design, table, work.rows, bare, work.scratch.members)
+            look_at(design, curvature, work.rows, bare, work.scratch.members)
             for considered in range(available.shape[1]):
                 v = np.int32(considered)  # as in `score`
                 if prior.cut_prior != CUTS and prior.min_samples_leaf == 1:
@@ -66,7 +66,7 @@ def _fill(forest, design, prior, work, zeros, available):
                     continue
                 start_code_range(work.scratch.code_range, bare.depth, v, design.num_codes, NO)
                 num_cuts = find_cuts(
-                    design, prior, table, work.rows, bare, v, FIRST, NO, work.scratch
+                    design, prior, curvature, work.rows, bare, v, FIRST, NO, work.scratch
                 )
                 available[row, v] = num_cuts if prior.cut_prior == CUTS else min(num_cuts, 1)
             row += 1
@@ -78,7 +78,7 @@ def _fill(forest, design, prior, work, zeros, available):
                 column,
                 forest.cut[start + node],
                 design.codes[column],
-                table,
+                curvature,
                 work.rows,
                 None,
             )

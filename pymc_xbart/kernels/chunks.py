@@ -22,21 +22,21 @@ from pymc_xbart.kernels.partition import count_left, partition_rows
 
 
 @inner_kernel
-def split_rows(codes, column, cut, rows, start, stop, is_tabulated, front, crew):
+def split_rows(codes, column, cut, rows, start, stop, is_whole, front, crew):
     """`partition_rows` with no room between both sides, and with the help of a crew, if any."""
     # Without a crew, Numba does not even compile what follows.
-    if crew is not None and is_tabulated and is_worth_sharing(crew, stop - start, 1):
+    if crew is not None and is_whole and is_worth_sharing(crew, stop - start, 1):
         middle, last_left, left, right = partition_together(
             codes, column, cut, rows, start, stop, front, crew
         )
         return middle, last_left, left, right, 0.0, 0.0
     back = front + (stop - start)
-    return partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back)
+    return partition_rows(codes, cut, rows, start, stop, is_whole, front, back)
 
 
 @inner_kernel
 def partition_together(codes, column, cut, rows, start, stop, front, crew):
-    """Do what `split_rows` does where evidence is tabulated, with the help of a crew."""
+    """Do what `split_rows` does where tallies tell h, with the help of a crew."""
     job = crew.job
     job[0]["column"] = column
     job[0]["cut"] = cut

@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import log_sum_exp_of_many, logs_of_many
+from pymc_xbart.kernels.draw import log_sum_exp_of_many
 from pymc_xbart.kernels.histogram import add_two_columns
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -59,7 +59,7 @@ def make_scores(num_columns: int, *, is_of_root: bool = False) -> Scores:
 def score_two_columns(
     design,
     prior,
-    table,
+    curvature,
     rows,
     node,
     pair,
@@ -80,14 +80,14 @@ def score_two_columns(
     is_on_record : bool
         Whether the parent has looked at these columns, too.
     knows_even : bool
-        Whether what is looked up for all columns with even cuts is in `scratch.cuts`.
+        Whether what all columns with even cuts have in common is in `scratch.cuts`.
 
     Returns
     -------
     knows_even : bool
     """
     is_added = add_both(
-        *(design, prior, table, rows, node, pair, num_looked_at, num_considered, is_on_record),
+        *(design, prior, curvature, rows, node, pair, num_looked_at, num_considered, is_on_record),
         *(scratch, scores),
     )
     for which in range(1, -1, -1):
@@ -96,7 +96,7 @@ def score_two_columns(
             knows_even = score_column(
                 design,
                 prior,
-                table,
+                curvature,
                 rows,
                 with_sums(node) if is_added else node,
                 k,
@@ -114,7 +114,7 @@ def score_two_columns(
 def add_both(
     design,
     prior,
-    table,
+    curvature,
     rows,
     node,
     pair,
@@ -144,7 +144,7 @@ def add_both(
         node.stop,
         scratch.code_range[depth, u],
         scratch.code_range[depth, v],
-        table.is_tabulated,
+        curvature.is_whole,
         may_be_sparse(node),
         (own_sums(scratch, node, u, FIRST), own_sums(scratch, node, v, SECOND)),
     )
@@ -154,7 +154,7 @@ def add_both(
 def score_column(
     design,
     prior,
-    table,
+    curvature,
     rows,
     node,
     k,
@@ -175,16 +175,15 @@ def score_column(
         scores.num_cuts[k] = is_varied(design, v, rows, node.start, node.stop)
         return knows_even
     start_code_range(scratch.code_range, node.depth, v, design.num_codes, is_on_record)
-    num_cuts = find_cuts(design, prior, table, rows, node, v, which, NO, scratch)
+    num_cuts = find_cuts(design, prior, curvature, rows, node, v, which, NO, scratch)
     scores.num_cuts[k] = num_cuts
     if num_cuts == 0 or is_left_out:
         return knows_even
-    if table.is_tabulated:
-        is_even = table.is_uniform and has_even_cuts(design, v)
-        if not (is_even and knows_even):
-            look_up_cuts(scratch.cuts, num_cuts, table)
-        knows_even = is_even
-    scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, table, rows)
+    is_even = curvature.is_uniform and has_even_cuts(design, v)
+    if not (is_even and knows_even):
+        weigh_cuts(scratch.cuts, num_cuts, node.sum_h, curvature)
+    knows_even = is_even
+    scores.log_evidence[k] = score_cuts(scratch.cuts, num_cuts, node, curvature, rows)
     return knows_even
 
 
@@ -198,58 +197,50 @@ def has_even_cuts(design, v):
 
 
 @inner_kernel
-def look_up_cuts(cuts, num_cuts, table):
-    """Write down what the weights on both sides of each cut say, with the help of the table."""
-    _, tally, _, half_log, left_gain, right_gain, _, _ = cuts
-    total = weight_of(tally[num_cuts], table.layout)
-    in_table = table.half_log
-    for k in range(POSITION_DTYPE(num_cuts)):
-        left = POSITION_DTYPE(weight_of(tally[k], table.layout))
-        half_log[k] = in_table[left] + in_table[POSITION_DTYPE(total) - left]
-    # Faster than to look these up, too: one division serves both sides, of several cuts at once.
-    scale = table.leaf_var * table.h
-    for k in range(POSITION_DTYPE(num_cuts)):
-        weight = weight_of(tally[k], table.layout)
-        left_ratio = 1.0 + scale * weight
-        right_ratio = 1.0 + scale * (total - weight)
-        both = 0.5 * table.leaf_var / (left_ratio * right_ratio)
-        left_gain[k] = both * right_ratio
-        right_gain[k] = both * left_ratio
+def weigh_cuts(cuts, num_cuts, sum_h, curvature):
+    """Write down what the sums of h on both sides of each cut say, that of the node being given."""
+    _, tally, left_h, root, left_gain, right_gain, _, _ = cuts
+    leaf_var = curvature.leaf_var
+    if curvature.is_whole:
+        total = weight_of(tally[num_cuts], curvature.layout)
+        scale = leaf_var * curvature.h
+        for k in range(POSITION_DTYPE(num_cuts)):
+            weight = weight_of(tally[k], curvature.layout)
+            left_ratio = 1.0 + scale * weight
+            right_ratio = 1.0 + scale * (total - weight)
+            root[k], left_gain[k], right_gain[k] = _weigh(left_ratio, right_ratio, leaf_var)
+    else:
+        for k in range(POSITION_DTYPE(num_cuts)):
+            left_ratio = 1.0 + leaf_var * left_h[k]
+            # sum_h - h can come out below zero by rounding where the right has no curvature
+            right_ratio = 1.0 + leaf_var * max(0.0, sum_h - left_h[k])
+            root[k], left_gain[k], right_gain[k] = _weigh(left_ratio, right_ratio, leaf_var)
 
 
 @inner_kernel
-def score_cuts(cuts, num_cuts, node, table, rows):
-    """Write e(left) + e(right) to `cuts.log_weight`. Returns the log of the sum of their exp.
+def _weigh(left_ratio, right_ratio, leaf_var):
+    """What two leaves with these 1 + v H say, as in `Cuts`.
 
-    Where evidence is tabulated, the cuts must have been looked up.
+    A root and one division, of several cuts at once, take less time than to look up a logarithm.
+    """
+    inverse = 1.0 / (left_ratio * right_ratio)
+    gain = 0.5 * leaf_var * inverse
+    return np.sqrt(inverse), gain * right_ratio, gain * left_ratio
+
+
+@inner_kernel
+def score_cuts(cuts, num_cuts, node, curvature, rows):
+    """Log of the sum of exp(e(left) + e(right)) over cuts that have been weighed.
+
+    `cuts.weight` are the terms, up to a factor that all have in common.
     """
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
-    _, tally, left_h, half_log, left_gain, right_gain, log_weight, powers = cuts
-    layout = table.layout
+    _, tally, _, root, left_gain, right_gain, gain, weight = cuts
+    layout = curvature.layout
     unit = rows.unit[0]
     sum_g = node.sum_g
-    if table.is_tabulated:
-        for k in range(POSITION_DTYPE(num_cuts)):
-            left_g = sum_of(tally[k], layout, unit)
-            right_g = sum_g - left_g
-            log_weight[k] = (
-                half_log[k] + left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
-            )
-    else:
-        leaf_var = table.leaf_var
-        sum_h = node.sum_h
-        # half_log is free here: it holds the product of the ratios, and then the logarithm of it.
-        for k in range(POSITION_DTYPE(num_cuts)):
-            left_g = sum_of(tally[k], layout, unit)
-            right_g = sum_g - left_g
-            left_ratio = 1.0 + leaf_var * left_h[k]
-            # sum_h - h can come out below zero by rounding where the right side has no curvature
-            right_ratio = 1.0 + leaf_var * max(0.0, sum_h - left_h[k])
-            log_weight[k] = leaf_var * (
-                left_g * left_g / left_ratio + right_g * right_g / right_ratio
-            )
-            half_log[k] = left_ratio * right_ratio
-        logs_of_many(half_log[:num_cuts])
-        for k in range(POSITION_DTYPE(num_cuts)):
-            log_weight[k] = 0.5 * (log_weight[k] - half_log[k])
-    return log_sum_exp_of_many(log_weight, num_cuts, powers)
+    for k in range(POSITION_DTYPE(num_cuts)):
+        left_g = sum_of(tally[k], layout, unit)
+        right_g = sum_g - left_g
+        gain[k] = left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
+    return log_sum_exp_of_many(gain, root, num_cuts, weight)

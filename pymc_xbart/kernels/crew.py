@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest, store
-from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
-from pymc_xbart.kernels.evidence import EvidenceTable
+from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.evidence import Curvature
 from pymc_xbart.kernels.node_cuts import Node
 from pymc_xbart.kernels.tally import Layout
 
@@ -21,8 +21,8 @@ LEAST_WORK = 1 << 12
 
 SCORE, COUNT, PARTITION, MOVE = range(4)  # kinds of jobs
 
-# What is known of a node that is shared, and either of the table that it is to be scored with, or
-# of the split that its rows are to follow; or what is to be done to g.
+# What is known of a node that is shared, and either of the curvature that it is to be scored with,
+# or of the split that its rows are to follow; or what is to be done to g.
 JOB_DTYPE = np.dtype(
     [
         ("number", np.int64),  # of the jobs so far
@@ -45,7 +45,7 @@ JOB_DTYPE = np.dtype(
         ("num_considered", np.int64),
         ("is_on_record", np.bool_),
         ("is_of_root", np.bool_),  # see Scores
-        ("is_tabulated", np.bool_),  # from here on as in EvidenceTable
+        ("is_whole", np.bool_),  # from here on as in Curvature
         ("is_uniform", np.bool_),
         ("h", np.float64),
         ("count_end", np.int64),  # from here on as in Layout
@@ -100,7 +100,7 @@ def is_worth_sharing(crew, num_rows, num_columns):
 
 
 @inner_kernel
-def post_node(crew, node, table, num_looked_at, num_considered, is_on_record, is_of_root):
+def post_node(crew, node, curvature, num_looked_at, num_considered, is_on_record, is_of_root):
     """Let helpers take columns of a node."""
     job = crew.job
     job[0]["start"] = node.start
@@ -117,12 +117,12 @@ def post_node(crew, node, table, num_looked_at, num_considered, is_on_record, is
     job[0]["num_considered"] = num_considered
     job[0]["is_on_record"] = is_on_record
     job[0]["is_of_root"] = is_of_root
-    job[0]["is_tabulated"] = table.is_tabulated
-    job[0]["is_uniform"] = table.is_uniform
-    job[0]["h"] = table.h
-    job[0]["count_end"] = table.layout.count_end
-    job[0]["weight_start"] = table.layout.weight_start
-    job[0]["sum_start"] = table.layout.sum_start
+    job[0]["is_whole"] = curvature.is_whole
+    job[0]["is_uniform"] = curvature.is_uniform
+    job[0]["h"] = curvature.h
+    job[0]["count_end"] = curvature.layout.count_end
+    job[0]["weight_start"] = curvature.layout.weight_start
+    job[0]["sum_start"] = curvature.layout.sum_start
     post_pieces(crew, SCORE, (num_looked_at + 1) // 2)
 
 
@@ -174,16 +174,15 @@ def node_of(job):
     )
 
 
-@returning_kernel
-def table_of(job, prior, half_log):
-    """The table with which the node is to be scored."""
-    return EvidenceTable(
+@inner_kernel
+def curvature_of(job, prior):
+    """The curvature with which the node is to be scored."""
+    return Curvature(
         prior.leaf_var,
-        job[0]["is_tabulated"],
+        job[0]["is_whole"],
         job[0]["is_uniform"],
         job[0]["h"],
         Layout(job[0]["count_end"], job[0]["weight_start"], job[0]["sum_start"]),
-        half_log,
     )
 
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
-from pymc_xbart.kernels.draw import Powers, make_powers
 from pymc_xbart.kernels.tally import bit_length, count_of
 
 
@@ -29,13 +28,14 @@ class Cuts(NamedTuple):
     code: np.ndarray  # (num_buckets,) int32, rows with code <= this go left
     # (num_buckets,) int64, of the rows that go left; behind the last cut, of all rows of the node
     tally: np.ndarray
-    h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where evidence is tabulated
-    # Scratch of the scoring, (num_buckets,) each.
-    half_log: np.ndarray  # float64, as in EvidenceTable, of the left plus of the right
-    left_gain: np.ndarray  # float64, v / (2 (1 + v H)) of the left, by which G^2 is multiplied
-    right_gain: np.ndarray  # float64, of the right
-    log_weight: np.ndarray  # float64
-    powers: Powers
+    h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where tallies tell it
+    # What scoring finds, (num_buckets,) float64 each. exp(e(left) + e(right)) is in proportion to
+    # root exp(gain), and so to weight.
+    root: np.ndarray  # of 1 / (1 + v H) of the left times that of the right
+    left_gain: np.ndarray  # v / (2 (1 + v H)) of the left, by which G^2 is multiplied
+    right_gain: np.ndarray  # of the right
+    gain: np.ndarray
+    weight: np.ndarray
 
 
 def make_cuts(size: int) -> Cuts:
@@ -48,7 +48,7 @@ def make_cuts(size: int) -> Cuts:
         np.empty(size),
         np.empty(size),
         np.empty(size),
-        make_powers(size),
+        np.empty(size),
     )
 
 
@@ -63,12 +63,12 @@ def list_cuts(
     num_rows,
     num_cutpoints,
     min_samples_leaf,
-    is_tabulated,
+    is_whole,
     layout,
     wants_codes,
     cuts,
 ):
-    """Write the candidate cuts to `cuts` (apart from `log_weight`). Returns how many there are.
+    """Write the candidate cuts to `cuts`, without what scoring finds. Returns how many there are.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def list_cuts(
     # multiple of j, which is rare. A loop, so that listing is compiled once.
     while True:
         num_cuts, total = _list_passing(
-            *(buckets, first, last, num_rows, step, min_samples_leaf, is_tabulated, layout),
+            *(buckets, first, last, num_rows, step, min_samples_leaf, is_whole, layout),
             *(wants_codes, cuts),
         )
         while num_cuts > 0 and count_of(cuts.tally[num_cuts - 1], layout) > last_legal:
@@ -108,7 +108,7 @@ def list_cuts(
     if num_cuts == 0 and step > 1:
         # No legal cut passes a multiple of j: a value that most rows share follows them all.
         num_cuts = _list_first_cut(
-            *(buckets, first, last, min_samples_leaf, last_legal, is_tabulated, layout, cuts)
+            *(buckets, first, last, min_samples_leaf, last_legal, is_whole, layout, cuts)
         )
     if wants_codes:
         code = cuts.code
@@ -120,7 +120,7 @@ def list_cuts(
 
 @inner_kernel
 def _list_passing(
-    buckets, first, last, num_rows, step, first_legal, is_tabulated, layout, wants_codes, cuts
+    buckets, first, last, num_rows, step, first_legal, is_whole, layout, wants_codes, cuts
 ):
     """List the cuts, from the first legal one on, that pass a multiple of the step.
 
@@ -138,7 +138,7 @@ def _list_passing(
     left_h = 0.0
     while first < last and count_of(left + tally[first], layout) < first_legal:
         left += tally[first]
-        if not is_tabulated:
+        if not is_whole:
             left_h += sum_h[first]
         first += POSITION_DTYPE(1)
     num_cuts = POSITION_DTYPE(0)
@@ -150,7 +150,7 @@ def _list_passing(
         cut_tally[num_cuts] = left
         if wants_codes:
             cut_code[num_cuts] = b
-        if not is_tabulated:
+        if not is_whole:
             left_h += sum_h[b]
             cut_h[num_cuts] = left_h
         before = num_passed
@@ -178,13 +178,13 @@ def quotient(number, inverse, bits):
 
 
 @inner_kernel
-def _list_first_cut(buckets, first, last, first_legal, last_legal, is_tabulated, layout, cuts):
+def _list_first_cut(buckets, first, last, first_legal, last_legal, is_whole, layout, cuts):
     """List the first legal cut, as `_list_passing` does. Returns 1, or 0 if there is none."""
     left = np.int64(0)
     left_h = 0.0
     for b in range(first, last + 1):
         left += buckets.tally[b]
-        if not is_tabulated:
+        if not is_whole:
             left_h += buckets.h[b]
         if first_legal <= count_of(left, layout) <= last_legal:
             cuts.code[0] = b

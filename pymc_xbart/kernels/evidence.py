@@ -15,26 +15,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
-from pymc_xbart.kernels.draw import logs_of_many
+from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.tally import Layout, lay_out, sum_of, weight_of
 from pymc_xbart.kernels.weights import common_divisor
 
 
-class EvidenceTable(NamedTuple):
-    """The logarithm in the evidence, which depends on H alone, for H = h, 2 h, ..., W h.
-
-    Only where all rows have the same h, or whole multiples of it (see `weights`): H then is a
-    multiple of the row count, or of the sum of weights, and a sweep needs thousands of times more
-    evidences than there are of these. W is that of all rows.
-    """
+class Curvature(NamedTuple):
+    """What a sweep has to know of h, and of the prior, for evidences."""
 
     leaf_var: float
-    is_tabulated: bool  # if not, the array is not filled, and h is undefined
-    is_uniform: bool  # all rows have curvature h: the weight of rows is their number
+    # All h are whole multiples of `h` (see `weights`), so that tallies tell their sums.
+    is_whole: bool
+    is_uniform: bool  # all h are `h`: the weight of rows is their number
     h: float
     layout: Layout  # of tallies that know the weights
-    half_log: np.ndarray  # (W + 1 or more,) -log(1 + v h w) / 2 at weight w
 
 
 @inner_kernel
@@ -45,11 +39,11 @@ def log_evidence(sum_g, sum_h, leaf_var):
 
 
 @inner_kernel
-def sums_of_node(tally, sum_h, rows, table):
-    """Sums of g and h over some of `rows`. That of h is given, unless evidence is tabulated."""
-    if table.is_tabulated:
-        sum_h = weight_of(tally, table.layout) * table.h
-    return sum_of(tally, table.layout, rows.unit[0]), sum_h
+def sums_of_node(tally, sum_h, rows, curvature):
+    """Sums of g and h over some of `rows`. That of h is given, unless tallies tell it."""
+    if curvature.is_whole:
+        sum_h = weight_of(tally, curvature.layout) * curvature.h
+    return sum_of(tally, curvature.layout, rows.unit[0]), sum_h
 
 
 @inner_kernel
@@ -59,27 +53,20 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
     return posterior_var * sum_g + np.sqrt(posterior_var) * rng.standard_normal()
 
 
-@returning_kernel
-def tabulate_evidence(leaf_var, h, blank, half_log):
-    """Table for this sweep's g and h.
-
-    `blank` and `half_log`, both of a `Workspace`, are overwritten.
-    """
+@inner_kernel
+def read_curvature(leaf_var, h, blank):
+    """Look for what all h (n,) are multiples of. `blank`, of a `Workspace`, is overwritten."""
     is_uniform = all_equal(h)
     divisor = h[0]
     total_weight = np.int64(0)
     if not is_uniform:
         divisor, total_weight = common_divisor(h)
-    is_tabulated = is_uniform or total_weight > 0
-    if is_tabulated:
-        size = max(total_weight, h.size) + 1
-        _tabulate(leaf_var, divisor, half_log[:size])
     layout = lay_out(h.size, total_weight)
     if total_weight > 0:
         for i in range(h.size):
             weight = np.int64(np.rint(h[i] / divisor))
             blank[i] = (weight << layout.weight_start) + 1
-    return EvidenceTable(leaf_var, is_tabulated, is_uniform, divisor, layout, half_log)
+    return Curvature(leaf_var, is_uniform or total_weight > 0, is_uniform, divisor, layout)
 
 
 @inner_kernel
@@ -89,14 +76,3 @@ def all_equal(h):
     for i in range(h.size):
         num_others += h[i] != h[0]
     return num_others == 0
-
-
-@inner_kernel
-def _tabulate(leaf_var, h, half_log):
-    """Write -log(1 + v H) / 2 at H = 0, h, 2 h, ... to `half_log`."""
-    # In loops that processors carry out for several weights at a time.
-    for weight in range(half_log.size):
-        half_log[weight] = 1.0 + leaf_var * h * weight
-    logs_of_many(half_log)
-    for weight in range(half_log.size):
-        half_log[weight] *= -0.5

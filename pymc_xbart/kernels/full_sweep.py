@@ -21,7 +21,7 @@ import numpy as np
 
 from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
-from pymc_xbart.kernels.evidence import log_evidence, tabulate_evidence
+from pymc_xbart.kernels.evidence import log_evidence, read_curvature
 from pymc_xbart.kernels.gradient import put_in, take_out
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
 from pymc_xbart.kernels.helpers import with_helpers
@@ -262,7 +262,7 @@ def _walk(
     densities, and the forest that was grown (empty if none was) with its info.
     """
     num_trees = origin.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
+    curvature = read_curvature(prior.leaf_var, h, work.blank)
     new = empty_forest(num_trees, 2 * origin.column.size)
     info = empty_info(num_trees)
     proposal = 0.0
@@ -272,7 +272,7 @@ def _walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin, index, origin_leaf, g, h, work.value, None)
-        take_up(g, table, work.blank, work.tally, work.rows)
+        take_up(g, curvature, work.blank, work.tally, work.rows)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)
@@ -290,7 +290,7 @@ def _walk(
                 h,
                 design,
                 prior,
-                table,
+                curvature,
                 choice,
                 work,
                 rng,

@@ -38,7 +38,6 @@ from pymc_xbart.kernels.tree import (
     split_node,
     waiting_node,
 )
-from pymc_xbart.kernels.weights import max_total_weight
 
 
 class Workspace(NamedTuple):
@@ -56,7 +55,6 @@ class Workspace(NamedTuple):
     root_scores: Scores  # of the root, for all trees over the same g and h
     used: np.ndarray  # (p,) bool, columns
     site_column: np.ndarray  # (1,) int32
-    half_log: np.ndarray  # (max_total_weight + 1,) float64, see EvidenceTable
     crew: Crew | None  # who helps to score nodes
 
 
@@ -72,7 +70,6 @@ def make_workspace(
     Threads beyond the first help to score nodes of at least so much work, see `crew`. Results do
     not depend on either.
     """
-    table_size = max_total_weight(num_rows) + 1
     rows = make_node_rows(num_rows)
     return Workspace(
         np.empty(num_rows, np.int64),
@@ -87,7 +84,6 @@ def make_workspace(
         make_scores(num_columns, is_of_root=True),
         np.empty(num_columns, np.bool_),
         np.empty(1, np.int32),
-        np.empty(table_size),
         make_crew(num_threads, least_work),
     )
 
@@ -101,18 +97,18 @@ class Built(NamedTuple):
 
 
 @inner_kernel
-def take_up(g, table, blank, tally, rows):
+def take_up(g, curvature, blank, tally, rows):
     """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn.
 
-    `blank` is that of the workspace, as the table was made with it; `tally` and `rows` are
+    `blank` is that of the workspace, as `read_curvature` left it; `tally` and `rows` are
     overwritten.
     """
-    rows.unit[0] = tally_rows(g, blank, table.layout, tally)
+    rows.unit[0] = tally_rows(g, blank, curvature.layout, tally)
 
 
 @inner_kernel
 def build_tree(
-    forest, start, is_given, root_is_scored, tree, h, design, prior, table, choice, work, rng
+    forest, start, is_given, root_is_scored, tree, h, design, prior, curvature, choice, work, rng
 ):
     """Grow a tree from the root, or follow a given one along its own path.
 
@@ -140,8 +136,8 @@ def build_tree(
     rows = work.rows
     num_places = work.scratch.stored.tally.shape[0]
     min_rows = work.scratch.buckets.tally.shape[2]
-    tally, sum_h = open_root(h, table.is_tabulated, rows)
-    sum_g, sum_h = sums_of_node(tally, sum_h, rows, table)
+    tally, sum_h = open_root(h, curvature.is_whole, rows)
+    sum_g, sum_h = sums_of_node(tally, sum_h, rows, curvature)
     add_node(tree, np.int64(0), np.int32(0), np.int32(h.size), np.int32(0), sum_g, sum_h)
     if num_places > 0 and is_shared(choice):  # else a child may need sums that its parent lacks
         tree[0]["place"] = 0
@@ -158,7 +154,7 @@ def build_tree(
         scores = work.root_scores if index == 0 else work.scores
         if index > 0 or not root_is_scored:
             score_node(
-                design, prior, table, choice, rows, node, work.scratch, scores, work.crew, rng
+                design, prior, curvature, choice, rows, node, work.scratch, scores, work.crew, rng
             )
         log_w += scores.log_total[0]
         if is_given:
@@ -174,9 +170,9 @@ def build_tree(
             continue
         v = scores.considered[option]
         if not is_given:
-            cut = draw_cut(design, prior, table, rows, node, v, work.scratch, rng)
-        split_node(tree, index, left, v, cut, design.codes[v], table, rows, work.crew)
-        evidence = evidence_of_children(tree, index, table.leaf_var)
+            cut = draw_cut(design, prior, curvature, rows, node, v, work.scratch, rng)
+        split_node(tree, index, left, v, cut, design.codes[v], curvature, rows, work.crew)
+        evidence = evidence_of_children(tree, index, curvature.leaf_var)
         log_w -= evidence - scores.log_share[0]
         log_density += evidence - scores.log_evidence[option]
         larger, smaller = order_children(tree, index, num_places, min_rows)

@@ -15,7 +15,7 @@ from numba.core import config
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest
 from pymc_xbart.kernels.chunks import do_chunk
 from pymc_xbart.kernels.column_scores import score_two_columns
-from pymc_xbart.kernels.crew import DONE, LEFT, MOVE, SCORE, STOP, node_of, table_of, take
+from pymc_xbart.kernels.crew import DONE, LEFT, MOVE, SCORE, STOP, curvature_of, node_of, take
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.gradient import move_chunk
 from pymc_xbart.kernels.node_cuts import another_scratch
@@ -48,8 +48,7 @@ def with_helpers[Result](
     numbers = make_numbers(3)
     work = work._replace(crew=work.crew._replace(numbers=numbers))
     moved = leaf_of_row, g, h, work.value
-    found = work.half_log, work.scores, work.root_scores
-    arguments = *moved, design, prior, work.rows, *found
+    arguments = *moved, design, prior, work.rows, work.scores, work.root_scores
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
     numbers[STOP] = 0
@@ -83,7 +82,6 @@ def _help(
     design,
     prior,
     rows,
-    half_log,
     scores,
     root_scores,
     scratch,
@@ -107,7 +105,7 @@ def _help(
             knows_even = score_two_columns(
                 design,
                 prior,
-                table_of(job, prior, half_log),
+                curvature_of(job, prior),
                 rows,
                 node_of(job),
                 piece,

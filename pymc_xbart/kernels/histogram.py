@@ -33,7 +33,7 @@ class Buckets(NamedTuple):
     """Sums of one column in one node, or of all columns in several nodes."""
 
     tally: np.ndarray  # (..., num_buckets) int64
-    h: np.ndarray  # (..., num_buckets) float64, undefined where evidence is tabulated
+    h: np.ndarray  # (..., num_buckets) float64, undefined where tallies tell it
 
 
 def num_buckets(num_cutpoints: int) -> int:
@@ -78,7 +78,7 @@ def lay_buckets(code_range, size):
 
 @separate_kernel
 def add_two_columns(
-    codes, other_codes, rows, start, stop, code_range, other_range, is_tabulated, may_be_sparse, own
+    codes, other_codes, rows, start, stop, code_range, other_range, is_whole, may_be_sparse, own
 ):
     """Begin `sum_column` for two columns in the node `rows[start:stop]`, as far as rows are added.
 
@@ -86,7 +86,7 @@ def add_two_columns(
     ----------
     codes, other_codes : (n,) uint16
     code_range, other_range : (2,) int32
-    is_tabulated, may_be_sparse : bool
+    is_whole, may_be_sparse : bool
         As for `sum_column`.
     own : pair of Buckets of shape (num_buckets,)
         Overwritten, and then ready.
@@ -102,10 +102,10 @@ def add_two_columns(
     other_base, other_shift, other_last = lay_buckets(other_range, size)
     if may_be_sparse and max(last, other_last) > stop - start:
         return False
-    _clear(first, last, is_tabulated)
-    _clear(second, other_last, is_tabulated)
+    _clear(first, last, is_whole)
+    _clear(second, other_last, is_whole)
     # No other node than the root starts there (see `partition`).
-    if is_tabulated and start == 0 and base == 0 and other_base == 0:
+    if is_whole and start == 0 and base == 0 and other_base == 0:
         _add_all_rows_twice(codes, other_codes, rows.tally, shift, other_shift, own)
         return True
     _add_rows_twice(
@@ -118,7 +118,7 @@ def add_two_columns(
         shift,
         other_base,
         other_shift,
-        is_tabulated,
+        is_whole,
         own,
     )
     return True
@@ -131,7 +131,7 @@ def sum_column(
     start,
     stop,
     code_range,
-    is_tabulated,
+    is_whole,
     is_ready,
     own,
     has_sibling,
@@ -179,16 +179,16 @@ def sum_column(
         base, shift, last = lay_buckets(code_range, size)
         is_sparse = may_be_sparse and last > stop - start
         if is_sparse:
-            add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse)
+            add_marked(codes, rows, start, stop, base, shift, is_whole, sparse)
             first = np.int64(0)
-            last = gather_marked(sparse, last, is_tabulated, own) - 1
+            last = gather_marked(sparse, last, is_whole, own) - 1
             leftmost, rightmost = np.int64(sparse.position[0]), np.int64(sparse.position[last])
         else:
             if is_narrowed or not is_ready:
-                _clear(own, last, is_tabulated)
-                _add_rows(codes, rows, start, stop, base, shift, is_tabulated, own)
+                _clear(own, last, is_whole)
+                _add_rows(codes, rows, start, stop, base, shift, is_whole, own)
             if has_sibling and not is_narrowed:
-                _subtract(parent, own, sibling, last, is_tabulated)
+                _subtract(parent, own, sibling, last, is_whole)
             first, last = _occupied(own.tally, last)
             leftmost, rightmost = first, last
         # A node that fills more than half of its buckets would need more than there are under the
@@ -208,37 +208,37 @@ def sum_column(
 
 
 @inner_kernel
-def _clear(buckets, last, is_tabulated):
+def _clear(buckets, last, is_whole):
     """Set the buckets up to `last` to zero."""
     tally, sum_h = buckets
     for b in range(last + 1):
         tally[b] = 0
-    if not is_tabulated:
+    if not is_whole:
         for b in range(last + 1):
             sum_h[b] = 0.0
 
 
 @inner_kernel
-def _subtract(parent, own, sibling, last, is_tabulated):
+def _subtract(parent, own, sibling, last, is_whole):
     """Write what is left of the parent's sums without the node's to `sibling`."""
     parent_tally, parent_h = parent
     own_tally, own_h = own
     tally, sum_h = sibling
     for b in range(last + 1):
         tally[b] = parent_tally[b] - own_tally[b]
-    if not is_tabulated:
+    if not is_whole:
         for b in range(last + 1):
             sum_h[b] = parent_h[b] - own_h[b]
 
 
 @inner_kernel
-def _add_rows(codes, rows, start, stop, base, shift, is_tabulated, buckets):
+def _add_rows(codes, rows, start, stop, base, shift, is_whole, buckets):
     """Add tally and h of each row to the bucket of its code."""
     row, tally, h, _ = rows
     sum_tally, sum_h = buckets
     base = POSITION_DTYPE(base)
     shift = POSITION_DTYPE(shift)
-    if is_tabulated:
+    if is_whole:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
             sum_tally[b] += tally[i]
@@ -251,7 +251,7 @@ def _add_rows(codes, rows, start, stop, base, shift, is_tabulated, buckets):
 
 @inner_kernel
 def _add_rows_twice(
-    codes, other_codes, rows, start, stop, base, shift, other_base, other_shift, is_tabulated, own
+    codes, other_codes, rows, start, stop, base, shift, other_base, other_shift, is_whole, own
 ):
     """`_add_rows` for two columns."""
     row, tally, h, _ = rows
@@ -260,7 +260,7 @@ def _add_rows_twice(
     shift = POSITION_DTYPE(shift)
     other_base = POSITION_DTYPE(other_base)
     other_shift = POSITION_DTYPE(other_shift)
-    if is_tabulated:
+    if is_whole:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             own_row, own_tally = row[i], tally[i]
             b = (POSITION_DTYPE(codes[own_row]) >> shift) - base

@@ -60,7 +60,7 @@ def make_block(num_trees, num_rows, max_leaves):
 
 
 @inner_kernel
-def redraw_leaves(forest, leaf_of_row, g, table, blank, tally, rows, block, rng):
+def redraw_leaves(forest, leaf_of_row, g, curvature, blank, tally, rows, block, rng):
     """Draw the leaf values of some trees from their joint law given all else.
 
     The values in `forest` and g are overwritten; `tally` (n,) and `rows` are scratch. All rows must
@@ -70,9 +70,9 @@ def redraw_leaves(forest, leaf_of_row, g, table, blank, tally, rows, block, rng)
     if num_trees < 2:  # a single tree has been drawn given the others
         return
     num_leaves = block.stop[num_trees - 1]
-    take_up(g, table, blank, tally, rows)
-    add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block)
-    add_up_shared(num_trees, table, block)
+    take_up(g, curvature, blank, tally, rows)
+    add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block)
+    add_up_shared(num_trees, curvature, block)
     precision = block.precision[:num_leaves, :num_leaves]
     change = block.change[:num_leaves]
     if not factorise(precision):  # which has nothing to do with the values there are
@@ -81,7 +81,7 @@ def redraw_leaves(forest, leaf_of_row, g, table, blank, tally, rows, block, rng)
     for k in range(num_leaves):
         change[k] += rng.standard_normal()
     solve(precision, change)
-    apply_change(forest, leaf_of_row, g, num_trees, table.h, block)
+    apply_change(forest, leaf_of_row, g, num_trees, curvature.h, block)
 
 
 @inner_kernel
@@ -113,7 +113,7 @@ def draw_block(forest, block, rng):
 
 
 @inner_kernel
-def add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block):
+def add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block):
     """Write Z'g - b / v to `block.change`, h Z'Z + 1 / v to the diagonal, and sets of rows."""
     first = np.int64(0)
     for k in range(num_trees):
@@ -121,15 +121,15 @@ def add_up_leaves(leaf_of_row, num_trees, table, tally, rows, block):
         leaf = leaf_of_row[tree]
         for a in range(first, block.stop[k]):
             node = block.node[a]
-            sum_g, sum_h = sums_of_node(tally_of_leaf(tally, leaf, node), 0.0, rows, table)
-            block.change[a] = sum_g - block.value[a] / table.leaf_var
-            block.precision[a, a] = sum_h + 1.0 / table.leaf_var
+            sum_g, sum_h = sums_of_node(tally_of_leaf(tally, leaf, node), 0.0, rows, curvature)
+            block.change[a] = sum_g - block.value[a] / curvature.leaf_var
+            block.precision[a, a] = sum_h + 1.0 / curvature.leaf_var
             mark_rows(leaf, node, block.rows[a])
         first = block.stop[k]
 
 
 @inner_kernel
-def add_up_shared(num_trees, table, block):
+def add_up_shared(num_trees, curvature, block):
     """Write h Z'Z to the upper triangle, above the diagonal."""
     first = np.int64(0)
     num_leaves = block.stop[num_trees - 1]
@@ -139,7 +139,7 @@ def add_up_shared(num_trees, table, block):
             for b in range(a + 1, stop):
                 block.precision[a, b] = 0.0
             for b in range(stop, num_leaves):
-                block.precision[a, b] = table.h * num_shared(block.rows[a], block.rows[b])
+                block.precision[a, b] = curvature.h * num_shared(block.rows[a], block.rows[b])
         first = stop
 
 

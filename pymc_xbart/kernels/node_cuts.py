@@ -122,14 +122,14 @@ def may_be_sparse(node):
 
 
 @inner_kernel
-def look_at(design, table, rows, node, members):
+def look_at(design, curvature, rows, node, members):
     """Prepare finding the cuts of a node, in any column."""
     if design.order.shape[1] > 0:
-        mark_members(rows, node.start, node.stop, table.is_tabulated, members)
+        mark_members(rows, node.start, node.stop, curvature.is_whole, members)
 
 
 @inlined_kernel
-def find_cuts(design, prior, table, rows, node, v, which, wants_codes, scratch):
+def find_cuts(design, prior, curvature, rows, node, v, which, wants_codes, scratch):
     """Write the candidate cuts of column v to `scratch.cuts`. Returns how many there are.
 
     The node must be the one that was looked at last. If it keeps no sums, they go to the first or
@@ -144,8 +144,8 @@ def find_cuts(design, prior, table, rows, node, v, which, wants_codes, scratch):
             node.stop - node.start,
             prior.num_cutpoints,
             prior.min_samples_leaf,
-            table.is_tabulated,
-            table.layout,
+            curvature.is_whole,
+            curvature.layout,
             wants_codes,
             scratch.members,
             scratch.cuts,
@@ -164,7 +164,7 @@ def find_cuts(design, prior, table, rows, node, v, which, wants_codes, scratch):
         node.start,
         node.stop,
         code_range,
-        table.is_tabulated,
+        curvature.is_whole,
         node.is_ready,
         own,
         has_sibling,
@@ -189,8 +189,8 @@ def find_cuts(design, prior, table, rows, node, v, which, wants_codes, scratch):
         node.stop - node.start,
         prior.num_cutpoints,
         prior.min_samples_leaf,
-        table.is_tabulated,
-        table.layout,
+        curvature.is_whole,
+        curvature.layout,
         wants_codes,
         scratch.cuts,
     )

@@ -21,7 +21,7 @@ class Members(NamedTuple):
     """Rows of one node among all n rows."""
 
     tally: np.ndarray  # (n,) int64, by row; 0 for rows of other nodes
-    h: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes, or if tabulated
+    h: np.ndarray  # (n,) float64, by row; undefined for rows of other nodes
     row: np.ndarray  # (n + 1,) ORDER_DTYPE, those of the node in the order of a column
     running: np.ndarray  # (n + 1,) int64, tallies of the first, the first two, ... of them
 
@@ -46,7 +46,7 @@ def order_rows(codes: np.ndarray) -> np.ndarray:
 
 
 @inner_kernel
-def mark_members(rows, start, stop, is_tabulated, members):
+def mark_members(rows, start, stop, is_whole, members):
     """Let `members` hold the rows of the node `rows[start:stop]`."""
     row, tally, h, _ = rows
     member_tally, member_h, _, _ = members
@@ -55,7 +55,7 @@ def mark_members(rows, start, stop, is_tabulated, members):
     for k in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
         i = POSITION_DTYPE(row[k])
         member_tally[i] = tally[k]
-        if not is_tabulated:
+        if not is_whole:
             member_h[i] = h[k]
 
 
@@ -67,13 +67,16 @@ def list_ordered_cuts(
     num_rows,
     num_cutpoints,
     min_samples_leaf,
-    is_tabulated,
+    is_whole,
     layout,
     wants_codes,
     members,
     cuts,
 ):
-    """Write the candidate cuts of a column to `cuts` (apart from `log_weight`). Returns how many.
+    """Write the candidate cuts of a column to `cuts`, without what scoring finds.
+
+    Returns how many there are.
+
 
     Parameters
     ----------
@@ -90,7 +93,7 @@ def list_ordered_cuts(
     wants_codes : bool
         Whether `cuts.code` is asked for, which takes some more time.
     """
-    lists_rows = wants_codes or has_ties or not is_tabulated
+    lists_rows = wants_codes or has_ties or not is_whole
     total = _add_up(order, lists_rows, layout, members)
     step = max(1, (num_rows - 2) // num_cutpoints)
     last_legal = num_rows - min_samples_leaf
@@ -106,12 +109,12 @@ def list_ordered_cuts(
         num_cuts = _pick_even(members.running, first, step, last_legal, cuts.tally)
     else:
         num_cuts = _walk(
-            codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts
+            codes, has_ties, num_rows, first, step, last_legal, is_whole, members, cuts
         )
         if num_cuts == 0 and step > 1:
             first, step = min_samples_leaf, num_rows
             num_cuts = _walk(
-                codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts
+                codes, has_ties, num_rows, first, step, last_legal, is_whole, members, cuts
             )
     cuts.tally[num_cuts] = total
     return num_cuts
@@ -163,7 +166,7 @@ def _pick_even(running, first, step, last_legal, tally):
 
 
 @inner_kernel
-def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, members, cuts):
+def _walk(codes, has_ties, num_rows, first, step, last_legal, is_whole, members, cuts):
     """List the cut at or behind `first` rows, and those behind further multiples of `step`."""
     _, h, row, running = members
     cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
@@ -183,7 +186,7 @@ def _walk(codes, has_ties, num_rows, first, step, last_legal, is_tabulated, memb
                 break
         cut_tally[num_cuts] = running[num_left - 1]
         cut_code[num_cuts] = codes[row[num_left - 1]]
-        if not is_tabulated:
+        if not is_whole:
             left_h += _sum_at(h, row, before, num_left)
             cut_h[num_cuts] = left_h
         num_cuts += 1

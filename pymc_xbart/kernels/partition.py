@@ -22,7 +22,7 @@ class NodeRows(NamedTuple):
 
     row: np.ndarray  # (3 n,) uint32; the first n are 0, 1, 2, ... throughout
     tally: np.ndarray  # (3 n,) int64
-    h: np.ndarray  # (3 n,) float64; undefined where evidence is tabulated
+    h: np.ndarray  # (3 n,) float64; undefined where tallies tell it
     unit: np.ndarray  # (1,) float64, of a tally's sum of g
 
 
@@ -52,7 +52,7 @@ def count_left(codes, cut, rows, start, stop):
 
 
 @inner_kernel
-def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
+def partition_rows(codes, cut, rows, start, stop, is_whole, front, back):
     """Copy the rows with code <= cut to `front` and behind it, the others to before `back`.
 
     Parameters
@@ -64,8 +64,8 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
     rows : NodeRows
     start, stop : int
         The rows to be copied.
-    is_tabulated : bool
-        Whether evidence is, so that h need not be moved, or summed.
+    is_whole : bool
+        Whether tallies tell h, so that it need not be moved, or summed.
     front, back : int
         Outside of those.
 
@@ -79,7 +79,7 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
     left, right : int
         Tallies of both sides.
     left_h, right_h : float
-        Sums over both sides; 0 where evidence is tabulated.
+        Sums over both sides; 0 if `is_whole`.
     """
     row, tally, h, _ = rows
     one = POSITION_DTYPE(1)  # a plain 1 is signed and would turn the sum into a float
@@ -91,7 +91,7 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
         place = last_right ^ ((last_right ^ middle) * is_left)
         row[place] = row[i]
         tally[place] = tally[i]
-        if not is_tabulated:
+        if not is_whole:
             h[place] = h[i]
         middle += is_left
         last_right -= one - is_left
@@ -101,20 +101,20 @@ def partition_rows(codes, cut, rows, start, stop, is_tabulated, front, back):
     for i in range(POSITION_DTYPE(front), middle):
         last_left = max(last_left, codes[row[i]])
         left += tally[i]
-        if not is_tabulated:
+        if not is_whole:
             left_h += h[i]
     right = np.int64(0)
     right_h = 0.0
     for i in range(last_right + one, POSITION_DTYPE(back)):
         right += tally[i]
-        if not is_tabulated:
+        if not is_whole:
             right_h += h[i]
     return np.int64(middle), last_left, left, right, left_h, right_h
 
 
 @inner_kernel
-def open_root(h, is_tabulated, rows):
-    """Complete the root. Returns its tally, and sum of h, or 0 where evidence is tabulated.
+def open_root(h, is_whole, rows):
+    """Complete the root. Returns its tally, and sum of h, or 0 if `is_whole`.
 
     Its row numbers are always there, its tallies since `grow.take_up`.
     """
@@ -123,7 +123,7 @@ def open_root(h, is_tabulated, rows):
     for i in range(h.size):
         total += row_tally[i]
     sum_h = 0.0
-    if not is_tabulated:
+    if not is_whole:
         for i in range(h.size):
             row_h[i] = h[i]
             sum_h += h[i]
@@ -131,11 +131,10 @@ def open_root(h, is_tabulated, rows):
 
 
 @inner_kernel
-def gather_leaves(h, is_tabulated, leaf, first, num_leaves, rows):
+def gather_leaves(h, is_whole, leaf, first, num_leaves, rows):
     """Put the rows of the leaves first, first + 1, ... into one node behind the root, in order.
 
-    Returns the node's start and stop, its tally, and its sum of h, or 0 where evidence is
-    tabulated.
+    Returns the node's start and stop, its tally, and its sum of h, or 0 if `is_whole`.
     """
     row, row_tally, row_h, _ = rows
     start = POSITION_DTYPE(leaf.size)
@@ -151,7 +150,7 @@ def gather_leaves(h, is_tabulated, leaf, first, num_leaves, rows):
         row_tally[k] = row_tally[row[k]]
         total += row_tally[k]
     sum_h = 0.0
-    if not is_tabulated:
+    if not is_whole:
         for k in range(start, stop):
             row_h[k] = h[row[k]]
             sum_h += row_h[k]

@@ -33,7 +33,7 @@ SPLITS_PER_TREE = 2  # more of them move f less than they cost, once trees hold 
 
 
 @inner_kernel
-def redraw_splits(forest, index, leaf, h, design, prior, table, choice, work, rng):
+def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work, rng):
     """Draw a successor of tree `index` of the forest, some splits apart from it, with leaf values.
 
     `work` must have taken up g of the forest without the tree.
@@ -54,23 +54,27 @@ def redraw_splits(forest, index, leaf, h, design, prior, table, choice, work, rn
     tree = work.tree
     num_nodes = load_tree(forest, index, tree)
     for _ in range(SPLITS_PER_TREE):
-        num_nodes = redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, rng)
-    sum_leaves(tree, num_nodes, leaf, work.tally, h, table, work.rows)
+        num_nodes = redraw_split(
+            tree, num_nodes, leaf, h, design, prior, curvature, choice, work, rng
+        )
+    sum_leaves(tree, num_nodes, leaf, work.tally, h, curvature, work.rows)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return num_nodes
 
 
 @inner_kernel
-def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, rng):
+def redraw_split(tree, num_nodes, leaf, h, design, prior, curvature, choice, work, rng):
     """Redraw what happens at one site. Returns the new number of nodes."""
     scores = work.scores
     site = draw_site(tree, num_nodes, rng)
     old_column = tree[site]["column"]
-    node = gather_site(tree, site, leaf, h, table, work.rows)
+    node = gather_site(tree, site, leaf, h, curvature, work.rows)
     if choice.is_per_tree:
         work.site_column[0] = old_column
         draw_subset(work.site_column, choice, rng)
-    score_node(design, prior, table, choice, work.rows, node, work.scratch, scores, work.crew, rng)
+    score_node(
+        design, prior, curvature, choice, work.rows, node, work.scratch, scores, work.crew, rng
+    )
     log_stop = np.log1p(-split_probability(prior, node.depth + 1))  # of a child that has cuts
     weigh_splits(tree, num_nodes, site, log_stop, choice, scores)
     option = draw_option(scores, rng)
@@ -78,13 +82,13 @@ def redraw_split(tree, num_nodes, leaf, h, design, prior, table, choice, work, r
     cut = np.int32(0)
     if option < scores.num_considered[0]:
         column = scores.considered[option]
-        cut = draw_cut(design, prior, table, work.rows, node, column, work.scratch, rng)
+        cut = draw_cut(design, prior, curvature, work.rows, node, column, work.scratch, rng)
     elif old_column == NO_COLUMN:
         return num_nodes
     old_cut = tree[site]["cut"]
-    old = divide(design, prior, table, node, old_column, old_cut, log_stop, work)
+    old = divide(design, prior, curvature, node, old_column, old_cut, log_stop, work)
     # The children of this one are those that stay in `work.rows`.
-    new = divide(design, prior, table, node, column, cut, log_stop, work)
+    new = divide(design, prior, curvature, node, column, cut, log_stop, work)
     log_ratio = new.log_surplus - old.log_surplus
     if log_ratio < 0.0 and np.log(rng.random()) >= log_ratio:
         return num_nodes
@@ -127,18 +131,18 @@ def draw_site(tree, num_nodes, rng):
 
 
 @inner_kernel
-def gather_site(tree, site, leaf, h, table, rows):
+def gather_site(tree, site, leaf, h, curvature, rows):
     """Put the rows of a site into `rows`. Returns the site as a node to be scored."""
     start = np.int64(0)
     if site == 0:
         stop = np.int64(leaf.size)
-        total, sum_h = open_root(h, table.is_tabulated, rows)
+        total, sum_h = open_root(h, curvature.is_whole, rows)
     else:
         first = site if is_leaf(tree, site) else np.int64(tree[site]["left"])
         start, stop, total, sum_h = gather_leaves(
-            *(h, table.is_tabulated, leaf, first, 1 if first == site else 2, rows)
+            *(h, curvature.is_whole, leaf, first, 1 if first == site else 2, rows)
         )
-    sum_g, sum_h = sums_of_node(total, sum_h, rows, table)
+    sum_g, sum_h = sums_of_node(total, sum_h, rows, curvature)
     return lone_node(np.int32(start), np.int32(stop), tree[site]["depth"], sum_g, sum_h)
 
 
@@ -187,7 +191,7 @@ class Halves(NamedTuple):
 
 
 @inner_kernel
-def divide(design, prior, table, node, column, cut, log_stop, work):
+def divide(design, prior, curvature, node, column, cut, log_stop, work):
     """Copy the rows left of a cut, and those right of it; nothing happens without a column."""
     if column == NO_COLUMN:
         return Halves(np.int64(0), np.int64(0), np.int64(0), np.int64(0), 0.0)
@@ -195,14 +199,14 @@ def divide(design, prior, table, node, column, cut, log_stop, work):
     back = front + (node.stop - node.start)
     middle, last_left, _, _, _, _ = split_rows(
         *(design.codes[column], column, cut, work.rows, node.start, node.stop),
-        *(table.is_tabulated, front, work.crew),
+        *(curvature.is_whole, front, work.crew),
     )
     log_surplus = 0.0
     if log_stop < 0.0:
         for is_right in (False, True):
             start, stop = (middle, back) if is_right else (front, middle)
             child = lone_node(np.int32(start), np.int32(stop), np.int32(node.depth + 1), 0.0, 0.0)
-            if not has_cuts(design, prior, table, work.rows, child, work.scratch):
+            if not has_cuts(design, prior, curvature, work.rows, child, work.scratch):
                 log_surplus -= log_stop
     return Halves(front, middle, back, np.int64(last_left), log_surplus)
 

@@ -17,7 +17,7 @@ from pymc_xbart.kernels.tree import draw_leaf_values
 
 
 @inner_kernel
-def regrow_tree(forest, index, leaf, h, design, prior, table, choice, is_corrected, work, rng):
+def regrow_tree(forest, index, leaf, h, design, prior, curvature, choice, is_corrected, work, rng):
     """Draw a successor of tree `index` of the forest, with leaf values.
 
     `work` must have taken up g of the forest without the tree.
@@ -58,7 +58,7 @@ def regrow_tree(forest, index, leaf, h, design, prior, table, choice, is_correct
             h,
             design,
             prior,
-            table,
+            curvature,
             choice,
             work,
             rng,

@@ -18,12 +18,12 @@ node looking one split ahead.
 
 import numpy as np
 
-from pymc_xbart.kernels.column_scores import look_up_cuts, score_cuts, score_two_columns
+from pymc_xbart.kernels.column_scores import score_cuts, score_two_columns, weigh_cuts
 from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.crew import finish, is_worth_sharing, post_node, take
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import draw_from_log_weights, log_sum_exp
+from pymc_xbart.kernels.draw import draw_from_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -47,7 +47,7 @@ def split_probability(prior, depth):
 
 
 @inner_kernel
-def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, rng):
+def score_node(design, prior, curvature, choice, rows, node, scratch, scores, crew, rng):
     """Write the log-weights of what can happen to a node to `scores`.
 
     Their sum is the node's evidence one split ahead. Nodes must come depth first, a smaller child
@@ -61,11 +61,11 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, 
     is_on_record = is_shared(choice) and node.has_parent and node.depth < MAX_RANGE_DEPTH
     num_looked_at = considered.size if choice.is_per_tree and split > 0.0 else num_considered
     if num_looked_at > 0:
-        look_at(design, table, rows, node, scratch.members)
+        look_at(design, curvature, rows, node, scratch.members)
         score_columns(
             design,
             prior,
-            table,
+            curvature,
             rows,
             node,
             num_looked_at,
@@ -99,7 +99,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, 
             available += weight * num_cuts
         elif num_cuts > 0 or prior.cut_prior != COLUMNS:
             available += weight
-    log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, table.leaf_var)
+    log_weight[num_considered] = log_evidence(node.sum_g, node.sum_h, curvature.leaf_var)
     if has_any or left_out > 0.0:
         log_weight[num_considered] += np.log1p(-split)
     if has_any:
@@ -115,7 +115,7 @@ def score_node(design, prior, table, choice, rows, node, scratch, scores, crew, 
 def score_columns(
     design,
     prior,
-    table,
+    curvature,
     rows,
     node,
     num_looked_at,
@@ -133,7 +133,13 @@ def score_columns(
         is_posted = is_worth_sharing(crew, node.stop - node.start, num_looked_at)
         if is_posted:
             post_node(
-                crew, node, table, num_looked_at, num_considered, is_on_record, scores.is_of_root
+                crew,
+                node,
+                curvature,
+                num_looked_at,
+                num_considered,
+                is_on_record,
+                scores.is_of_root,
             )
     pair = num_pairs
     num_done = 0
@@ -147,7 +153,7 @@ def score_columns(
         knows_even = score_two_columns(
             design,
             prior,
-            table,
+            curvature,
             rows,
             node,
             pair,
@@ -164,7 +170,7 @@ def score_columns(
 
 
 @inner_kernel
-def draw_cut(design, prior, table, rows, node, v, scratch, rng):
+def draw_cut(design, prior, curvature, rows, node, v, scratch, rng):
     """Code of a cut of column v, drawn by weight, in a node that has been scored.
 
     Its own children must not have been scored since.
@@ -172,20 +178,18 @@ def draw_cut(design, prior, table, rows, node, v, scratch, rng):
     # Finding the cuts again costs one column of many; keeping those of all columns would cost
     # memory traffic for each.
     again = without_places(node, node.place)
-    look_at(design, table, rows, node, scratch.members)
-    num_cuts = find_cuts(design, prior, table, rows, again, v, FIRST, YES, scratch)
-    if table.is_tabulated:
-        look_up_cuts(scratch.cuts, num_cuts, table)
-    log_total = score_cuts(scratch.cuts, num_cuts, again, table, rows)
-    drawn = draw_from_log_weights(scratch.cuts.log_weight, num_cuts, log_total, rng)
-    return scratch.cuts.code[drawn]
+    look_at(design, curvature, rows, node, scratch.members)
+    num_cuts = find_cuts(design, prior, curvature, rows, again, v, FIRST, YES, scratch)
+    weigh_cuts(scratch.cuts, num_cuts, again.sum_h, curvature)
+    score_cuts(scratch.cuts, num_cuts, again, curvature, rows)
+    return scratch.cuts.code[draw_from_weights(scratch.cuts.weight, num_cuts, rng)]
 
 
 @inner_kernel
-def has_cuts(design, prior, table, rows, node, scratch):
+def has_cuts(design, prior, curvature, rows, node, scratch):
     """Whether a node can split, asking columns until one has cuts."""
     if prior.min_samples_leaf > 1:
-        look_at(design, table, rows, node, scratch.members)
+        look_at(design, curvature, rows, node, scratch.members)
     for column in range(design.num_codes.size):
         v = np.int32(column)  # as everywhere else
         if prior.split_weights[v] == 0.0:
@@ -195,6 +199,6 @@ def has_cuts(design, prior, table, rows, node, scratch):
                 return True
             continue
         start_code_range(scratch.code_range, node.depth, v, design.num_codes, NO)
-        if find_cuts(design, prior, table, rows, node, v, FIRST, NO, scratch) > 0:
+        if find_cuts(design, prior, curvature, rows, node, v, FIRST, NO, scratch) > 0:
             return True
     return False

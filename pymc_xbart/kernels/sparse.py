@@ -60,7 +60,7 @@ def _lowest_bit_of_compiled(word):  # noqa: ARG001
 
 
 @inner_kernel
-def add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse):
+def add_marked(codes, rows, start, stop, base, shift, is_whole, sparse):
     """Add tally and h of each row to the bucket of its code, and mark the bucket."""
     row, tally, h, _ = rows
     sum_tally, sum_h, marks, _, _ = sparse
@@ -69,7 +69,7 @@ def add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse):
     log_word = POSITION_DTYPE(LOG_WORD)
     in_word = POSITION_DTYPE((1 << LOG_WORD) - 1)
     one = WORD_DTYPE(1)
-    if is_tabulated:
+    if is_whole:
         for i in range(POSITION_DTYPE(start), POSITION_DTYPE(stop)):
             b = (POSITION_DTYPE(codes[row[i]]) >> shift) - base
             sum_tally[b] += tally[i]
@@ -83,7 +83,7 @@ def add_marked(codes, rows, start, stop, base, shift, is_tabulated, sparse):
 
 
 @inner_kernel
-def gather_marked(sparse, last, is_tabulated, own):
+def gather_marked(sparse, last, is_whole, own):
     """Move the sums of marked buckets up to `last` to the front of `own`. Returns their number."""
     tally, sum_h, marks, position, _ = sparse
     own_tally, own_h = own
@@ -99,7 +99,7 @@ def gather_marked(sparse, last, is_tabulated, own):
             position[size] = b
             own_tally[size] = tally[b]
             tally[b] = 0
-            if not is_tabulated:
+            if not is_whole:
                 own_h[size] = sum_h[b]
                 sum_h[b] = 0.0
             size += 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
-from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.evidence import read_curvature
 from pymc_xbart.kernels.gradient import put_in, take_out
 from pymc_xbart.kernels.grow import Workspace, take_up
 from pymc_xbart.kernels.helpers import with_helpers
@@ -123,13 +123,13 @@ def _sweep(
 ):
     """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
     num_trees = forest.tree_start.size - 1
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
+    curvature = read_curvature(prior.leaf_var, h, work.blank)
     new = empty_forest(num_trees, 2 * forest.column.size)
     info = empty_info(num_trees)
     for index in range(num_trees):
         leaf = leaf_of_row[index]
         take_out(forest, index, leaf_of_row, g, h, work.value, work.crew)
-        take_up(g, table, work.blank, work.tally, work.rows)
+        take_up(g, curvature, work.blank, work.tally, work.rows)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -138,11 +138,11 @@ def _sweep(
         if is_regrown:
             num_regrown -= 1
             num_nodes, is_accepted = regrow_tree(
-                forest, index, leaf, h, design, prior, table, choice, is_corrected, work, rng
+                forest, index, leaf, h, design, prior, curvature, choice, is_corrected, work, rng
             )
         else:
             num_nodes = redraw_splits(
-                forest, index, leaf, h, design, prior, table, choice, work, rng
+                forest, index, leaf, h, design, prior, curvature, choice, work, rng
             )
         tree = work.current if is_regrown and not is_accepted else work.tree
         put_in(tree, num_nodes, index, leaf_of_row, g, h, work.value, work.crew)
@@ -155,11 +155,13 @@ def _sweep(
                 redraw_weights(choice.weights, side.split_counts, rng)
             if side.draws_noise:
                 redraw_noise(g, h, side, rng)
-                table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
-    if is_corrected and redraws_leaves and table.is_uniform:
+                curvature = read_curvature(prior.leaf_var, h, work.blank)
+    if is_corrected and redraws_leaves and curvature.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
-            redraw_leaves(new, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng)
+            redraw_leaves(
+                new, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, block, rng
+            )
     return new, info
 
 

@@ -59,16 +59,16 @@ def add_node(tree, node, start, stop, depth, sum_g, sum_h):
 
 
 @inner_kernel
-def split_node(tree, node, left, column, cut, codes, table, rows, crew):
+def split_node(tree, node, left, column, cut, codes, curvature, rows, crew):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
     stop = tree[node]["stop"]
     front = np.int32(place_of_children(rows, start))
     middle, last_left, left_tally, right_tally, left_h, right_h = split_rows(
-        codes, column, cut, rows, start, stop, table.is_tabulated, front, crew
+        codes, column, cut, rows, start, stop, curvature.is_whole, front, crew
     )
-    left_g, left_h = sums_of_node(left_tally, left_h, rows, table)
-    right_g, right_h = sums_of_node(right_tally, right_h, rows, table)
+    left_g, left_h = sums_of_node(left_tally, left_h, rows, curvature)
+    right_g, right_h = sums_of_node(right_tally, right_h, rows, curvature)
     tree[node]["column"] = column
     tree[node]["cut"] = last_left
     tree[node]["left"] = left
@@ -129,7 +129,7 @@ def load_tree(forest, index, tree):
 
 
 @inner_kernel
-def sum_leaves(tree, num_nodes, leaf, tally, h, table, rows):
+def sum_leaves(tree, num_nodes, leaf, tally, h, curvature, rows):
     """Sum g and h over the rows of each leaf, with `leaf` (n,) that of each row.
 
     `tally` and `h` (n,) are by row; `rows` knows the units.
@@ -144,11 +144,11 @@ def sum_leaves(tree, num_nodes, leaf, tally, h, table, rows):
     else:
         for i in range(leaf.size):
             tree[leaf[i]]["tally"] += tally[i]
-    if not table.is_tabulated:
+    if not curvature.is_whole:
         for i in range(leaf.size):
             tree[leaf[i]]["sum_h"] += h[i]
     for node in range(num_nodes):
-        sum_g, sum_h = sums_of_node(tree[node]["tally"], tree[node]["sum_h"], rows, table)
+        sum_g, sum_h = sums_of_node(tree[node]["tally"], tree[node]["sum_h"], rows, curvature)
         tree[node]["sum_g"] = sum_g
         tree[node]["sum_h"] = sum_h
 

@@ -1,9 +1,9 @@
 """Curvatures that are whole multiples of one number (floor 0: NumPy and Numba only).
 
-With h = w h0 and whole weights w, the sum of h over any rows is h0 times a whole number. The
-logarithm in the evidence of every candidate cut can then be looked up by that number, as it is by
-the number of rows where all h are equal, instead of being taken. Rows that stand for several
-others have such h; any other h can be rounded to some, see `whole_multiples`.
+With h = w h0 and whole weights w, the sum of h over any rows is h0 times a whole number, which a
+tally can hold beside the number of rows and the sum of g, so that adding once adds all three. Rows
+that stand for several others have such h; any other h can be rounded to some, see
+`whole_multiples`.
 
 Multiples are meant to the last bit: a node must have the evidence of its own h, not of a close one.
 """
@@ -16,7 +16,6 @@ from pymc_xbart.kernels.decorator import inner_kernel
 
 # A tally has to hold the sum of weights: its bits are taken from the sum of g (see `tally`).
 MAX_ROWS = 10_000
-# A sweep tabulates the evidence of every sum of weights: more take longer than they save.
 MAX_MEAN_WEIGHT = 8
 MAX_SMALLEST = 8  # of the weights above 0, see `common_divisor`
 DIVISOR_BITS = 24  # of 53: its product with a weight below 2^29 is not rounded
@@ -42,11 +41,6 @@ def whole_multiples(h: np.ndarray, coarse: float, rng: np.random.Generator) -> n
     mantissa, exponent = math.frexp(float(h.mean()) / coarse)
     divisor = math.ldexp(round(math.ldexp(mantissa, DIVISOR_BITS)), exponent - DIVISOR_BITS)
     return divisor * np.floor(h / divisor + rng.random(h.size))
-
-
-def max_total_weight(num_rows: int) -> int:
-    """Sum of weights, or number of rows, that nothing tabulated exceeds."""
-    return MAX_MEAN_WEIGHT * num_rows if num_rows <= MAX_ROWS else num_rows
 
 
 @inner_kernel

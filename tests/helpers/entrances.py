@@ -37,18 +37,18 @@ def log_sum_exp(log_weight, size):
 
 
 @kernel
-def log_sum_exp_of_many(log_weight, size, powers):
-    return draw.log_sum_exp_of_many(log_weight, size, powers)
-
-
-@kernel
-def logs_of_many(x):
-    draw.logs_of_many(x)
+def log_sum_exp_of_many(log_weight, factor, size, weight):
+    return draw.log_sum_exp_of_many(log_weight, factor, size, weight)
 
 
 @kernel
 def draw_from_log_weights(log_weight, size, log_total, rng):
     return draw.draw_from_log_weights(log_weight, size, log_total, rng)
+
+
+@kernel
+def draw_from_weights(weight, size, rng):
+    return draw.draw_from_weights(weight, size, rng)
 
 
 @kernel
@@ -62,8 +62,8 @@ def draw_leaf_value(sum_g, sum_h, leaf_var, rng):
 
 
 @kernel
-def tabulate_evidence(leaf_var, h, blank, half_log):
-    return evidence.tabulate_evidence(leaf_var, h, blank, half_log)
+def read_curvature(leaf_var, h, blank):
+    return evidence.read_curvature(leaf_var, h, blank)
 
 
 @kernel
@@ -95,10 +95,10 @@ def solve(r, x):
 
 
 @kernel
-def redraw_leaves(forest, leaf_of_row, g, table, work, max_leaves, rng):
+def redraw_leaves(forest, leaf_of_row, g, curvature, work, max_leaves, rng):
     block = leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
     leaves.redraw_leaves(
-        forest, leaf_of_row, g, table, work.blank, work.tally, work.rows, block, rng
+        forest, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, block, rng
     )
     return block.tree
 
@@ -130,42 +130,41 @@ def tally_rows(g, blank, layout, tallies):
 
 
 @kernel
-def open_root(g, h, table, work):
-    grow.take_up(g, table, work.blank, work.tally, work.rows)
-    sums, sum_h = partition.open_root(h, table.is_tabulated, work.rows)
-    return evidence.sums_of_node(sums, sum_h, work.rows, table)
+def open_root(g, h, curvature, work):
+    grow.take_up(g, curvature, work.blank, work.tally, work.rows)
+    sums, sum_h = partition.open_root(h, curvature.is_whole, work.rows)
+    return evidence.sums_of_node(sums, sum_h, work.rows, curvature)
 
 
 @kernel
-def split_rows(codes, cut, rows, start, stop, table, crew):
+def split_rows(codes, cut, rows, start, stop, curvature, crew):
     front = np.int32(partition.place_of_children(rows, start))
     middle, last_left, left, right, left_h, right_h = chunks.split_rows(
-        codes, np.int32(0), cut, rows, start, stop, table.is_tabulated, front, crew
+        codes, np.int32(0), cut, rows, start, stop, curvature.is_whole, front, crew
     )
     return (
         front,
         middle,
         last_left,
-        evidence.sums_of_node(left, left_h, rows, table),
-        evidence.sums_of_node(right, right_h, rows, table),
+        evidence.sums_of_node(left, left_h, rows, curvature),
+        evidence.sums_of_node(right, right_h, rows, curvature),
     )
 
 
 @kernel
-def find_cuts(design, prior, table, rows, node, v, wants_codes, scratch):
-    node_cuts.look_at(design, table, rows, node, scratch.members)
+def find_cuts(design, prior, curvature, rows, node, v, wants_codes, scratch):
+    node_cuts.look_at(design, curvature, rows, node, scratch.members)
     return node_cuts.find_cuts(
-        design, prior, table, rows, node, v, node_cuts.FIRST, wants_codes, scratch
+        design, prior, curvature, rows, node, v, node_cuts.FIRST, wants_codes, scratch
     )
 
 
 @kernel
-def score_cuts(cuts, num_cuts, node, table, rows):
-    if table.is_tabulated:
-        column_scores.look_up_cuts(cuts, num_cuts, table)
-    return column_scores.score_cuts(cuts, num_cuts, node, table, rows)
+def score_cuts(cuts, num_cuts, node, curvature, rows):
+    column_scores.weigh_cuts(cuts, num_cuts, node.sum_h, curvature)
+    return column_scores.score_cuts(cuts, num_cuts, node, curvature, rows)
 
 
 @kernel
-def score_node(design, prior, table, choice, rows, node, scratch, scores, rng):
-    score.score_node(design, prior, table, choice, rows, node, scratch, scores, None, rng)
+def score_node(design, prior, curvature, choice, rows, node, scratch, scores, rng):
+    score.score_node(design, prior, curvature, choice, rows, node, scratch, scores, None, rng)

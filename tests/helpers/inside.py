@@ -17,7 +17,6 @@ from pymc_xbart.kernels import (
     encode,
     make_workspace,
 )
-from pymc_xbart.kernels.draw import make_powers
 from pymc_xbart.kernels.histogram import make_buckets, num_buckets
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.node_cuts import Node as ScoredNode
@@ -121,14 +120,14 @@ def without_order(case):
     return case._replace(design=case.design._replace(order=order))
 
 
-def table_of(case):
+def curvature_of(case):
     work = case.work
-    return entrances.tabulate_evidence(case.prior.leaf_var, case.h, work.blank, work.half_log)
+    return entrances.read_curvature(case.prior.leaf_var, case.h, work.blank)
 
 
 def open_root(case):
     """Put all rows into one node."""
-    sum_g, sum_h = entrances.open_root(case.g, case.h, table_of(case), case.work)
+    sum_g, sum_h = entrances.open_root(case.g, case.h, curvature_of(case), case.work)
     return Node(0, case.num_rows, 0, sum_g, sum_h)
 
 
@@ -149,7 +148,8 @@ def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
     new = forest._replace(value=forest.value.copy())
     g = case.g.copy()
     tree = entrances.redraw_leaves(
-        *(new, leaf_of_row, g, table_of(case), case.work, max_leaves), np.random.default_rng(seed)
+        *(new, leaf_of_row, g, curvature_of(case), case.work, max_leaves),
+        np.random.default_rng(seed),
     )
     num_trees = entrances.draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))
     return new, g, tree[:num_trees]
@@ -159,7 +159,7 @@ def rows_of(case, node):
     """Row numbers of a node, with g and h as they lie beside them."""
     row, tally, h = (array[node.start : node.stop].copy() for array in case.work.rows[:3])
     _, _, g = unpack(case, tally)
-    if table_of(case).is_tabulated:  # then h does not lie beside them
+    if curvature_of(case).is_whole:  # then h does not lie beside them
         h = case.h[row]
     return row, g, h
 
@@ -178,7 +178,7 @@ def as_tallied(case):
 
 def unpack(case, tally):
     """Number of rows, sum of weights and sum of g of each tally."""
-    return _read(tally, table_of(case).layout, case.work.rows.unit[0])
+    return _read(tally, curvature_of(case).layout, case.work.rows.unit[0])
 
 
 def _read(tally, layout, unit):
@@ -204,13 +204,13 @@ def cuts_of(case, node, column, code_range=None, *, wants_codes=True):
     range_used = scratch.code_range[min(node.depth, MAX_RANGE_DEPTH), column]
     range_used[:] = code_range
     num_cuts = entrances.find_cuts(
-        *(case.design, case.prior, table_of(case), case.work.rows),
+        *(case.design, case.prior, curvature_of(case), case.work.rows),
         *(scored(node), column, wants_codes, scratch),
     )
     code, tally, h = (array[:num_cuts] for array in scratch.cuts[:3])
     count, weight, g = unpack(case, tally)
-    if table_of(case).is_tabulated:
-        h = weight * table_of(case).h
+    if curvature_of(case).is_whole:
+        h = weight * curvature_of(case).h
     found = zip(*map(np.ndarray.tolist, (code, count, g, h)), strict=True)
     return [Cut(*cut) for cut in found], tuple(range_used.tolist())
 
@@ -221,7 +221,7 @@ def score(case, node):
     entrances.score_node(
         case.design,
         case.prior,
-        table_of(case),
+        curvature_of(case),
         column_choice(case.num_columns),
         case.work.rows,
         scored(node),
@@ -240,9 +240,10 @@ def log_weights_of_cuts(case, node, cuts):
     """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
     scratch = case.work.scratch
     log_total = entrances.score_cuts(
-        scratch.cuts, len(cuts), scored(node), table_of(case), case.work.rows
+        scratch.cuts, len(cuts), scored(node), curvature_of(case), case.work.rows
     )
-    return scratch.cuts.log_weight[: len(cuts)].copy(), log_total
+    gain, root = scratch.cuts.gain[: len(cuts)], scratch.cuts.root[: len(cuts)]
+    return gain + np.log(root), log_total
 
 
 def divide(case, node, column, cut):
@@ -253,7 +254,7 @@ def divide(case, node, column, cut):
         case.work.rows,
         np.int32(node.start),
         np.int32(node.stop),
-        table_of(case),
+        curvature_of(case),
         case.work.crew,
     )
     depth = node.depth + 1
@@ -328,29 +329,18 @@ def columns_for_tree(choice, forest, tree, rng):
     return columns_considered(choice, rng)
 
 
-def tabulated_evidence(case, weight):
-    """Evidence, from the table, of a node whose rows weigh so much, if their g add up to nothing.
-
-    None if the case has no table.
-    """
-    table = table_of(case)
-    if not table.is_tabulated:
-        return None
-    return table.half_log[weight]
-
-
 def weights_of(h):
     """Number that all of h are whole multiples of, with the weights; None if they are not.
 
     Where all h are equal, the weights are 1.
     """
     case = make_case(np.zeros((len(h), 1)), h=h)
-    table = table_of(case)
-    if not table.is_tabulated:
+    curvature = curvature_of(case)
+    if not curvature.is_whole:
         return None
     tallies = np.empty(len(h), np.int64)
-    entrances.tally_rows(np.zeros(len(h)), case.work.blank, table.layout, tallies)
-    return table.h, unpack(case, tallies)[1].tolist()
+    entrances.tally_rows(np.zeros(len(h)), case.work.blank, curvature.layout, tallies)
+    return curvature.h, unpack(case, tallies)[1].tolist()
 
 
 def sum_in_log_space(log_weights, size=None):
@@ -358,19 +348,18 @@ def sum_in_log_space(log_weights, size=None):
     return entrances.log_sum_exp(log_weights, log_weights.size if size is None else size)
 
 
-def sum_of_many_in_log_space(log_weights, size=None):
-    log_weights = np.asarray(log_weights, float)
-    powers = make_powers(log_weights.size)
-    return entrances.log_sum_exp_of_many(
-        log_weights, log_weights.size if size is None else size, powers
-    )
+def sum_of_many_in_log_space(log_weights, size=None, factor=None):
+    log_weights = np.array(log_weights, float)
+    factor = np.ones(log_weights.size) if factor is None else factor.copy()
+    size = log_weights.size if size is None else size
+    return entrances.log_sum_exp_of_many(log_weights, factor, size, np.empty(log_weights.size))
 
 
-def logs_of_many(x):
-    """Logarithms of numbers from 1 on."""
-    logs = np.array(x, float)
-    entrances.logs_of_many(logs)
-    return logs
+def draw_from_sum(log_weights, factor, rng):
+    """Index drawn in proportion to factor times exponential, as they are left by their sum."""
+    log_weights, weight = np.array(log_weights, float), np.zeros(len(log_weights))
+    entrances.log_sum_exp_of_many(log_weights, factor.copy(), weight.size, weight)
+    return entrances.draw_from_weights(weight, weight.size, rng)
 
 
 def draw_index(log_weights, rng):

@@ -5,7 +5,7 @@ import numpy as np
 from pymc_xbart.kernels import Forest, column_choice, forest_values, route_codes, stump_forest
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.evidence import tabulate_evidence
+from pymc_xbart.kernels.evidence import read_curvature
 from pymc_xbart.kernels.grow import build_tree, take_up
 from pymc_xbart.kernels.sweep import _sweep, append_tree, empty_forest, trim
 from pymc_xbart.kernels.tree import draw_leaf_values
@@ -24,12 +24,12 @@ def grow_trees(case, num_trees, rng, choice=None):
 
 @kernel
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
+    curvature = read_curvature(prior.leaf_var, h, work.blank)
     forest = empty_forest(num_trees, 16 * num_trees)
-    take_up(g, table, work.blank, work.tally, work.rows)
+    take_up(g, curvature, work.blank, work.tally, work.rows)
     for index in range(num_trees):
         built = build_tree(
-            stump, 0, False, False, work.tree, h, design, prior, table, choice, work, rng
+            stump, 0, False, False, work.tree, h, design, prior, curvature, choice, work, rng
         )
         num_nodes = built.num_nodes
         draw_leaf_values(work.tree, num_nodes, prior.leaf_var, rng)
@@ -79,8 +79,8 @@ def follow_trees(case, forest, choice=None):
 
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
-    table = tabulate_evidence(prior.leaf_var, h, work.blank, work.half_log)
-    take_up(g, table, work.blank, work.tally, work.rows)
+    curvature = read_curvature(prior.leaf_var, h, work.blank)
+    take_up(g, curvature, work.blank, work.tally, work.rows)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
         built = build_tree(
@@ -92,7 +92,7 @@ def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng
             h,
             design,
             prior,
-            table,
+            curvature,
             choice,
             work,
             rng,

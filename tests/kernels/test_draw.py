@@ -50,39 +50,43 @@ def test_exponentials_of_many_are_those_of_the_library():
         assert found == pytest.approx(expected, rel=1e-13, abs=1e-15)
 
 
-def test_logarithms_of_many_are_those_of_the_library(rng):
-    """At all magnitudes, and where they are close to 0 or the mantissa is cut."""
-    x = np.concatenate(
-        [
-            2.0 ** rng.uniform(0, 1023, 20_000),
-            rng.uniform(1.0, 4.0, 20_000),
-            1.0 + 2.0 ** rng.uniform(-52, 0, 20_000),
-            (np.nextafter(2.0 ** np.arange(1, 1024), 0.0)[:, None] * [1.0, np.sqrt(0.5)]).ravel(),
-            2.0 ** np.arange(1024),
-            [np.finfo(float).max],
-        ]
-    )
-    np.testing.assert_allclose(inside.logs_of_many(x), np.log(x), rtol=1e-15, atol=2e-16)
-    for size in range(20):  # whatever is left over where several are taken at a time
-        np.testing.assert_allclose(inside.logs_of_many(x[:size]), np.log(x[:size]), rtol=1e-15)
+def test_terms_have_factors(rng):
+    for size in range(1, 20):  # whatever is left over where several are taken at a time
+        log_weights, factor = 20 * rng.standard_normal(30), rng.exponential(size=30)
+        found = inside.sum_of_many_in_log_space(log_weights, size, factor)
+        terms = np.log(factor[:size]) + log_weights[:size]
+        assert found == pytest.approx(np.logaddexp.reduce(terms), rel=1e-13, abs=1e-13)
 
 
-def test_the_logarithm_of_one_is_zero():
-    assert inside.logs_of_many([1.0] * 5).tolist() == [0.0] * 5
+def draw_many(log_weights, rng, num_draws=10_000, draw=inside.draw_index):
+    return [draw(log_weights, rng) for _ in range(num_draws)]
 
 
-def draw_many(log_weights, rng, num_draws=10_000):
-    return [inside.draw_index(log_weights, rng) for _ in range(num_draws)]
+def draw_from_sum(log_weights, rng):
+    """By the terms that summing up leaves."""
+    return inside.draw_from_sum(log_weights, np.ones(len(log_weights)), rng)
+
+
+def draw_from_factors(log_weights, rng):
+    return inside.draw_from_sum(np.zeros(len(log_weights)), np.exp(log_weights), rng)
+
+
+both_draws = pytest.mark.parametrize("draw", [inside.draw_index, draw_from_sum])
 
 
 LOG_WEIGHTS = np.array([math.log(0.2), -math.inf, *map(math.log, (0.05, 0.4, 0.3, 0.05))])
 LAW = dict(enumerate(LOG_WEIGHTS))
 
 
+@both_draws
 @pytest.mark.parametrize("shift", [0.0, -1e4, 1e4])
-def test_draws_follow_the_weights(rng, shift):
-    law.assert_law(draw_many(LOG_WEIGHTS + shift, rng), LAW, false_fail=1e-6)
+def test_draws_follow_the_weights(rng, shift, draw):
+    law.assert_law(draw_many(LOG_WEIGHTS + shift, rng, draw=draw), LAW, false_fail=1e-6)
     assert law.smallest_visible_error(LAW, 10_000) < 0.055
+
+
+def test_draws_follow_the_factors(rng):
+    law.assert_law(draw_many(LOG_WEIGHTS, rng, draw=draw_from_factors), LAW, false_fail=1e-6)
 
 
 def test_that_the_check_would_catch_a_missing_weight(rng):
@@ -92,15 +96,18 @@ def test_that_the_check_would_catch_a_missing_weight(rng):
         law.assert_law(draw_many(without_last, rng), LAW, false_fail=1e-6)
 
 
-def test_what_is_forbidden_is_never_drawn(rng):
+@both_draws
+def test_what_is_forbidden_is_never_drawn(rng, draw):
     log_weights = np.array([-np.inf, 0.0, -np.inf, -1.0, -np.inf])
-    assert set(draw_many(log_weights, rng, 500)) == {1, 3}
+    assert set(draw_many(log_weights, rng, 500, draw)) == {1, 3}
 
 
-def test_one_option_is_always_drawn(rng):
-    assert set(draw_many([-np.inf, -1e300], rng, 100)) == {1}
+@both_draws
+def test_one_option_is_always_drawn(rng, draw):
+    assert set(draw_many([-np.inf, -1e300], rng, 100, draw)) == {1}
 
 
-def test_nothing_is_drawn_where_everything_is_forbidden(rng):
-    assert inside.draw_index([-np.inf, -np.inf], rng) == -1
-    assert inside.draw_index([], rng) == -1
+@both_draws
+def test_nothing_is_drawn_where_everything_is_forbidden(rng, draw):
+    assert draw([-np.inf, -np.inf], rng) == -1
+    assert draw([], rng) == -1

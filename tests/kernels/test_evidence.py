@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.helpers import cases, entrances, inside, law, slow
+from tests.helpers import cases, entrances, law, slow
 
 
 def random_leaf(rng):
@@ -50,33 +50,6 @@ def test_evidence_and_its_twin_agree(rng):
 
 def test_rows_without_gradient_and_curvature_say_nothing():
     assert entrances.log_evidence(0.0, 0.0, 3.0) == 0.0
-
-
-@pytest.mark.parametrize("h", [0.0, 0.3, 1e8])
-def test_tabulated_evidence_is_the_evidence(rng, h):
-    n = 30
-    case = inside.make_case(rng.standard_normal((n, 1)), h=np.full(n, h), leaf_var=0.7)
-    for count in range(n + 1):
-        assert inside.tabulated_evidence(case, count) == pytest.approx(
-            entrances.log_evidence(0.0, h * count, 0.7), rel=1e-12, abs=1e-12
-        )
-
-
-@pytest.mark.parametrize("h", [0.3, 1e8])
-def test_tabulated_evidence_of_whole_multiples_is_the_evidence(rng, h):
-    weights = rng.permutation(np.arange(30) % 9)
-    case = inside.make_case(rng.standard_normal((30, 1)), h=h * weights, leaf_var=0.7)
-    for weight in range(weights.sum() + 1):
-        assert inside.tabulated_evidence(case, weight) == pytest.approx(
-            entrances.log_evidence(0.0, h * weight, 0.7), rel=1e-12, abs=1e-12
-        )
-
-
-def test_unequal_curvatures_are_not_tabulated(rng):
-    h = np.full(10, 0.3)
-    h[int(rng.integers(10))] = np.nextafter(0.3, 1.0)
-    case = inside.make_case(rng.standard_normal((10, 1)), h=h)
-    assert inside.tabulated_evidence(case, 3) is None
 
 
 def leaf_values(rng, sum_g, sum_h, leaf_var, num_draws=3000):

@@ -83,7 +83,7 @@ def test_gradient_and_curvature_move_to_the_new_variance(rng):
 
 
 def test_equal_curvatures_stay_equal(rng):
-    """To the last bit, or sweeps would lose their tables."""
+    """To the last bit, or sweeps would have to add up h."""
     g, h = rng.standard_normal(50), np.full(50, 0.3)
     entrances.redraw_noise(g, h, side_draws(), rng)
     assert h.min() == h.max()

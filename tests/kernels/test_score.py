@@ -145,10 +145,10 @@ def test_equal_and_almost_equal_curvatures_give_the_same_weights(rng):
     g, h = rng.standard_normal(30), np.full(30, 0.7)
     almost = h * (1 + 1e-15 * np.arange(30))
     assert np.ptp(almost) > 0
-    tabulated, computed = (inside.make_case(X, g, curvature) for curvature in (h, almost))
+    whole, summed = (inside.make_case(X, g, curvature) for curvature in (h, almost))
     np.testing.assert_allclose(
-        inside.score(tabulated, inside.open_root(tabulated))[0],
-        inside.score(computed, inside.open_root(computed))[0],
+        inside.score(whole, inside.open_root(whole))[0],
+        inside.score(summed, inside.open_root(summed))[0],
         rtol=1e-12,
         atol=1e-12,
     )
@@ -159,14 +159,14 @@ def test_whole_and_almost_whole_multiples_give_the_same_weights(rng, n):
     X = np.column_stack([rng.standard_normal((n, 2)), cases.random_X(rng, n, 3)])
     g, h = rng.standard_normal(n), 0.3 * rng.permutation(np.arange(n) % 8)
     almost = h * (1 + 1e-12 * rng.standard_normal(n))
-    tabulated = inside.as_tallied(inside.make_case(X, g, h))
-    computed = inside.make_case(X, tabulated.g, almost)
-    assert inside.tabulated_evidence(tabulated, 0) is not None
-    assert inside.tabulated_evidence(computed, 0) is None
+    whole = inside.as_tallied(inside.make_case(X, g, h))
+    summed = inside.make_case(X, whole.g, almost)
+    assert inside.weights_of(h) is not None
+    assert inside.weights_of(almost) is None
     for rows in (np.arange(n), some_rows(rng, n)):
         np.testing.assert_allclose(
-            inside.score(tabulated, inside.open_node(tabulated, rows))[0],
-            inside.score(computed, inside.open_node(computed, rows))[0],
+            inside.score(whole, inside.open_node(whole, rows))[0],
+            inside.score(summed, inside.open_node(summed, rows))[0],
             rtol=1e-9,
             atol=1e-9,
         )
