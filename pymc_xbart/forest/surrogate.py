@@ -125,7 +125,7 @@ def linearise(surrogate: Surrogate, likelihood: LogLikelihood, prior_var: float)
 
 
 def coarsen(quadratic: Quadratic, rng: np.random.Generator) -> Quadratic:
-    """Round curvatures at random, without bias, to what kernels can look up."""
+    """Round curvatures at random, without bias, to what a tally can hold."""
     if not quadratic.curvature.any():
         return quadratic
     return quadratic._replace(curvature=whole_multiples(quadratic.curvature, COARSE, rng))

@@ -7,6 +7,7 @@ import numba
 import numpy as np
 
 from pymc_xbart.kernels import compiler
+from pymc_xbart.kernels.cache import belong_to_version
 
 # No fastmath: it assumes that infinities do not occur, and here -inf is the log-weight of what is
 # forbidden. nogil, so that chains in threads of one process don't wait for each other. No wrapper
@@ -33,11 +34,13 @@ def kernel(function: Callable) -> Any:
     """
     options = _compiled_by(compiler.KernelCompiler)
     try:
-        return numba.njit(cache=True, **options)(function)
+        compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError as error:
         if "locator" not in str(error):
             raise
         return numba.njit(**options)(function)
+    belong_to_version(compiled)
+    return compiled
 
 
 def inner_kernel(function: Callable) -> Callable:

@@ -91,6 +91,60 @@ def test_kernels_from_disk_have_their_inner_kernels_with_them(installed, tmp_pat
         assert result.stdout.strip() in {hits, "plain"}
 
 
+OLD = {
+    "own_records": """
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    one: int
+    other: int
+""",
+    "own_sums": """
+from pymc_xbart.kernels.decorator import inner_kernel
+
+@inner_kernel
+def add(pair):
+    return pair.one + pair.other
+""",
+    "own_kernel": """
+from pymc_xbart.kernels.decorator import kernel
+from pymc_xbart.kernels.own_records import Pair
+from pymc_xbart.kernels.own_sums import add
+
+@kernel
+def add_pair(pair):
+    return add(pair)
+
+def run():
+    print(add_pair(Pair(1, 2)))
+""",
+}
+NEW_SUM = {"own_sums": OLD["own_sums"].replace("+", "-")}
+NEW_PLACE = {  # `Pair` is elsewhere
+    "own_records": "",
+    "own_pairs": OLD["own_records"],
+    "own_kernel": OLD["own_kernel"].replace("own_records", "own_pairs"),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), [({}, "3"), (NEW_SUM, "-1"), (NEW_PLACE, "3")])
+def test_an_upgrade_does_not_meet_old_machine_code(installed, tmp_path, change, expected):
+    folder, _ = installed
+
+    def write_and_run(files):
+        for name, text in files.items():
+            (folder / "pymc_xbart" / "kernels" / f"{name}.py").write_text(text)
+        code = "from pymc_xbart.kernels.own_kernel import run\nrun()"
+        # Python's own cache tells versions apart by the second.
+        options = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        result = run(folder, code, **options)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    assert write_and_run(OLD) == "3"
+    assert write_and_run(change) == expected
+
+
 def test_other_errors_of_compilation_are_not_swallowed(monkeypatch):
     def refuse(**_options):
         msg = "something else is wrong"
