@@ -302,6 +302,8 @@ def enumerate_law(case, node=None):
     node = open_root(case) if node is None else node
     log_weights, log_total = score(case, node)
     law = {slow.LEAF: float(log_weights[-1] - log_total)}
+    own = [array[node.start : node.stop] for array in case.work.rows[:3]]
+    kept = [array.copy() for array in own]
     for column in np.flatnonzero(log_weights[:-1] > -np.inf).tolist():
         cuts, _ = cuts_of(case, node, column)
         cut_log_weights, cut_log_total = log_weights_of_cuts(case, node, cuts)
@@ -309,6 +311,8 @@ def enumerate_law(case, node=None):
             log_prob = log_weights[column] - log_total + cut_log_weight - cut_log_total
             left, right, last_left = divide(case, node, column, cut.code)
             left_law, right_law = enumerate_law(case, left), enumerate_law(case, right)
+            for array, before in zip(own, kept, strict=True):
+                array[:] = before  # grandchildren stand where their grandparent stood
             for left_tree, left_log_prob in left_law.items():
                 for right_tree, right_log_prob in right_law.items():
                     tree = (column, int(last_left), left_tree, right_tree)
