@@ -69,6 +69,19 @@ def test_only_a_separate_kernel_stays_a_function_of_its_own(decorator):
 
 
 @compiled
+@pytest.mark.parametrize("is_part", [True, False])
+def test_nobody_else_can_call_a_part(is_part):
+    """So that LLVM may change how it is called."""
+    part = (separate_kernel if is_part else numba.njit(forceinline=False))(add_one)
+    whole = kernel(lambda x: part(x) + part(2 * x))
+    assert whole(3) == 11
+    (code,) = whole.inspect_llvm().values()
+    linkage = re.findall(r"^define (\S+) .*add_one", code, re.MULTILINE)
+    assert all(("internal" in each) is is_part for each in linkage)
+    assert linkage or not is_part
+
+
+@compiled
 def test_the_collector_is_back_where_a_kernel_cannot_be_compiled():
     with pytest.raises(numba.TypingError):
         kernel(lambda value: value.nothing)(1.0)
