@@ -50,7 +50,7 @@ CHOICE, HAS_CUTS = "choosing columns", "asking for cuts"
 WATCHED = {
     "partition.open_root": Watched(GATHER, "h.size", "rows"),
     "partition.gather_leaves": Watched(GATHER, "leaf.size", "rows"),
-    "grow.take_up": Watched(GATHER, "g.size", "rows"),
+    "gradient.take_up": Watched(GATHER, "g.size", "rows"),
     "ordered.mark_members": Watched(GATHER, "stop - start", "rows"),
     "histogram.add_two_columns": Watched(ADD_UP, "2 * (stop - start)", "rows"),
     "histogram.sum_column": Watched(ADD_UP, "stop - start", "rows"),

@@ -9,7 +9,8 @@ import numpy as np
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import read_curvature
-from pymc_xbart.kernels.grow import Workspace, take_up
+from pymc_xbart.kernels.gradient import take_up
+from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
     NO,
@@ -44,7 +45,7 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
     curvature = read_curvature(prior.leaf_var, zeros, work.blank)
-    take_up(zeros, curvature, work.blank, work.tally, work.rows)
+    take_up(zeros, curvature, work.blank, work.tally, work.rows, None)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):

@@ -19,7 +19,7 @@ from pymc_xbart.kernels.tally import Layout
 # Rows of a node times columns that are read of them: with fewer, sharing takes as long as it saves.
 LEAST_WORK = 1 << 12
 
-SCORE, COUNT, PARTITION, MOVE = range(4)  # kinds of jobs
+SCORE, COUNT, PARTITION, MOVE, SCALE, TALLY = range(6)  # kinds of jobs
 
 # What is known of a node that is shared, and either of the curvature that it is to be scored with,
 # or of the split that its rows are to follow; or what is to be done to g.
@@ -29,7 +29,7 @@ JOB_DTYPE = np.dtype(
         ("kind", np.int64),
         ("column", np.int32),
         ("cut", np.int32),
-        ("sign", np.float64),  # from here on as in gradient.move
+        ("factor", np.float64),  # see gradient
         ("tree", np.int64),
         ("start", np.int32),  # from here on as in Node
         ("stop", np.int32),
@@ -120,10 +120,17 @@ def post_node(crew, node, curvature, num_looked_at, num_considered, is_on_record
     job[0]["is_whole"] = curvature.is_whole
     job[0]["is_uniform"] = curvature.is_uniform
     job[0]["h"] = curvature.h
-    job[0]["count_end"] = curvature.layout.count_end
-    job[0]["weight_start"] = curvature.layout.weight_start
-    job[0]["sum_start"] = curvature.layout.sum_start
+    post_layout(crew, curvature.layout)
     post_pieces(crew, SCORE, (num_looked_at + 1) // 2)
+
+
+@inner_kernel
+def post_layout(crew, layout):
+    """Write down where the sums of tallies lie."""
+    job = crew.job
+    job[0]["count_end"] = layout.count_end
+    job[0]["weight_start"] = layout.weight_start
+    job[0]["sum_start"] = layout.sum_start
 
 
 @inner_kernel
@@ -182,8 +189,14 @@ def curvature_of(job, prior):
         job[0]["is_whole"],
         job[0]["is_uniform"],
         job[0]["h"],
-        Layout(job[0]["count_end"], job[0]["weight_start"], job[0]["sum_start"]),
+        layout_of(job),
     )
+
+
+@inner_kernel
+def layout_of(job):
+    """Where the sums of tallies lie, as has been posted."""
+    return Layout(job[0]["count_end"], job[0]["weight_start"], job[0]["sum_start"])
 
 
 @inner_kernel

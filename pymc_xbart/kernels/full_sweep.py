@@ -22,8 +22,8 @@ import numpy as np
 from pymc_xbart.kernels.columns import column_choice, draw_subset
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.evidence import log_evidence, read_curvature
-from pymc_xbart.kernels.gradient import put_in, take_out
-from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace, take_up
+from pymc_xbart.kernels.gradient import put_in, take_out, take_up
+from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
 from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.records import (
     NO_COLUMN,
@@ -272,7 +272,7 @@ def _walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin, index, origin_leaf, g, h, work.value, None)
-        take_up(g, curvature, work.blank, work.tally, work.rows)
+        take_up(g, curvature, work.blank, work.tally, work.rows, None)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)

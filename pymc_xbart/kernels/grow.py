@@ -30,7 +30,6 @@ from pymc_xbart.kernels.evidence import log_evidence, sums_of_node
 from pymc_xbart.kernels.node_cuts import Scratch, make_scratch
 from pymc_xbart.kernels.partition import NodeRows, make_node_rows, open_root
 from pymc_xbart.kernels.score import draw_cut, score_node
-from pymc_xbart.kernels.tally import tally_rows
 from pymc_xbart.kernels.tree import (
     add_node,
     make_tree,
@@ -94,16 +93,6 @@ class Built(NamedTuple):
     num_nodes: int
     log_w: float  # see the head of this file
     log_density: float  # of growing this structure from the root, leaf values apart
-
-
-@inner_kernel
-def take_up(g, curvature, blank, tally, rows):
-    """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn.
-
-    `blank` is that of the workspace, as `read_curvature` left it; `tally` and `rows` are
-    overwritten.
-    """
-    rows.unit[0] = tally_rows(g, blank, curvature.layout, tally)
 
 
 @inner_kernel

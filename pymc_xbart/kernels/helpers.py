@@ -15,9 +15,20 @@ from numba.core import config
 from pymc_xbart.kernels.atomic import add, load, make_numbers, rest
 from pymc_xbart.kernels.chunks import do_chunk
 from pymc_xbart.kernels.column_scores import score_two_columns
-from pymc_xbart.kernels.crew import DONE, LEFT, MOVE, SCORE, STOP, curvature_of, node_of, take
+from pymc_xbart.kernels.crew import (
+    DONE,
+    LEFT,
+    MOVE,
+    SCALE,
+    SCORE,
+    STOP,
+    TALLY,
+    curvature_of,
+    node_of,
+    take,
+)
 from pymc_xbart.kernels.decorator import kernel
-from pymc_xbart.kernels.gradient import move_chunk
+from pymc_xbart.kernels.gradient import move_chunk, scale_chunk, tally_chunk
 from pymc_xbart.kernels.node_cuts import another_scratch
 from pymc_xbart.kernels.records import Design, Prior
 
@@ -47,7 +58,7 @@ def with_helpers[Result](
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.
     numbers = make_numbers(3)
     work = work._replace(crew=work.crew._replace(numbers=numbers))
-    moved = leaf_of_row, g, h, work.value
+    moved = leaf_of_row, g, h, work.value, work.blank, work.tally
     arguments = *moved, design, prior, work.rows, work.scores, work.root_scores
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
@@ -79,6 +90,8 @@ def _help(
     g,
     h,
     value,
+    blank,
+    tally,
     design,
     prior,
     rows,
@@ -118,6 +131,10 @@ def _help(
             )
         elif job[0]["kind"] == MOVE:
             move_chunk(crew, piece, leaf_of_row, g, h, value)
+        elif job[0]["kind"] == SCALE:
+            scale_chunk(crew, piece, g, h)
+        elif job[0]["kind"] == TALLY:
+            tally_chunk(crew, piece, g, blank, tally)
         else:
             do_chunk(crew, piece, design.codes[job[0]["column"]], rows)
         add(crew.numbers, DONE, 1)

@@ -18,7 +18,7 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
 from pymc_xbart.kernels.evidence import sums_of_node
-from pymc_xbart.kernels.grow import take_up
+from pymc_xbart.kernels.gradient import take_up
 from pymc_xbart.kernels.overlap import LOG_WORD, WORD_DTYPE, mark_rows, num_shared
 from pymc_xbart.kernels.records import NO_CHILD
 from pymc_xbart.kernels.tally import tally_of_leaf
@@ -60,7 +60,7 @@ def make_block(num_trees, num_rows, max_leaves):
 
 
 @inner_kernel
-def redraw_leaves(forest, leaf_of_row, g, curvature, blank, tally, rows, block, rng):
+def redraw_leaves(forest, leaf_of_row, g, curvature, blank, tally, rows, crew, block, rng):
     """Draw the leaf values of some trees from their joint law given all else.
 
     The values in `forest` and g are overwritten; `tally` (n,) and `rows` are scratch. All rows must
@@ -70,7 +70,7 @@ def redraw_leaves(forest, leaf_of_row, g, curvature, blank, tally, rows, block, 
     if num_trees < 2:  # a single tree has been drawn given the others
         return
     num_leaves = block.stop[num_trees - 1]
-    take_up(g, curvature, blank, tally, rows)
+    take_up(g, curvature, blank, tally, rows, crew)
     add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block)
     add_up_shared(num_trees, curvature, block)
     precision = block.precision[:num_leaves, :num_leaves]

@@ -13,6 +13,7 @@ import numpy as np
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.draw import dot
 from pymc_xbart.kernels.evidence import all_equal
+from pymc_xbart.kernels.gradient import scale
 from pymc_xbart.kernels.records import NO_COLUMN
 
 
@@ -30,7 +31,7 @@ class SideDraws(NamedTuple):
 
 
 @inner_kernel
-def redraw_noise(g, h, side, rng):
+def redraw_noise(g, h, side, crew, rng):
     """Draw the noise variance given the residuals, and put g and h (n,) on its scale.
 
     With residual r and observation weight q, g = q r / variance and h = q / variance, so that
@@ -49,10 +50,7 @@ def redraw_noise(g, h, side, rng):
     old = side.noise_var[0]
     rate = 0.5 * (side.noise_rate + old * scaled_sum)
     new = rate / rng.standard_gamma(0.5 * (side.noise_shape + num_rows))
-    ratio = old / new
-    for i in range(g.size):
-        g[i] *= ratio
-        h[i] *= ratio
+    scale(old / new, g, h, crew)
     side.noise_var[0] = new
 
 

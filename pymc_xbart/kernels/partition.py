@@ -116,7 +116,7 @@ def partition_rows(codes, cut, rows, start, stop, is_whole, front, back):
 def open_root(h, is_whole, rows):
     """Complete the root. Returns its tally, and sum of h, or 0 if `is_whole`.
 
-    Its row numbers are always there, its tallies since `grow.take_up`.
+    Its row numbers are always there, its tallies since `gradient.take_up`.
     """
     _, row_tally, row_h, _ = rows
     total = np.int64(0)

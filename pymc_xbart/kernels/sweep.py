@@ -9,8 +9,8 @@ import numpy as np
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, returning_kernel
 from pymc_xbart.kernels.evidence import read_curvature
-from pymc_xbart.kernels.gradient import put_in, take_out
-from pymc_xbart.kernels.grow import Workspace, take_up
+from pymc_xbart.kernels.gradient import put_in, take_out, take_up
+from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
@@ -129,7 +129,7 @@ def _sweep(
     for index in range(num_trees):
         leaf = leaf_of_row[index]
         take_out(forest, index, leaf_of_row, g, h, work.value, work.crew)
-        take_up(g, curvature, work.blank, work.tally, work.rows)
+        take_up(g, curvature, work.blank, work.tally, work.rows, work.crew)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -154,13 +154,14 @@ def _sweep(
                 count_splits(new, index, np.int64(1), side.split_counts)
                 redraw_weights(choice.weights, side.split_counts, rng)
             if side.draws_noise:
-                redraw_noise(g, h, side, rng)
+                redraw_noise(g, h, side, work.crew, rng)
                 curvature = read_curvature(prior.leaf_var, h, work.blank)
     if is_corrected and redraws_leaves and curvature.is_uniform:
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(
-                new, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, block, rng
+                *(new, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, work.crew),
+                *(block, rng),
             )
     return new, info
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.decorator import inner_kernel
+from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 ROOM = 62  # bits for all sums, apart from the sign, one of them for rounding
 SMALLEST_EXPONENT = -900  # of a sum of |g|; below it g counts as zero
@@ -81,29 +81,38 @@ def tally_of_leaf(tally, leaf, node):
 
 
 @inner_kernel
-def tally_rows(g, blank, layout, tally):
-    """Write the tally of each row to `tally` (n,). Returns the unit.
+def unit_of(g, layout):
+    """Unit for the tallies of g (n,), and its inverse.
 
-    `blank` (n,) holds the tallies for g = 0, where there are weights. If some g is infinite or not
-    a number, the unit is NaN, and so is any sum.
+    If some g is infinite or not a number, the unit is NaN, and so is any sum; the inverse is 0.
     """
     total = _sum_of_sizes(g)
-    has_weights = layout.weight_start > 0
-    one = np.int64(1)
     if not total < np.inf:
-        for i in range(g.size):
-            tally[i] = blank[i] if has_weights else one
-        return np.nan
+        return np.nan, 0.0
     _, exponent = math.frexp(total)
     exponent = max(exponent, SMALLEST_EXPONENT) + int(layout.sum_start) - ROOM
-    units = math.ldexp(1.0, -exponent)
-    if has_weights:
-        for i in range(g.size):
-            tally[i] = (np.int64(np.rint(g[i] * units)) << layout.sum_start) + blank[i]
+    return math.ldexp(1.0, exponent), math.ldexp(1.0, -exponent)
+
+
+@inner_kernel
+def tally_rows(g, inverse_unit, blank, layout, tally, start, stop):
+    """Write the tally of each row from start to stop to `tally` (n,).
+
+    `blank` (n,) holds the tallies for g = 0, where there are weights. These are all there is if
+    `inverse_unit` is 0.
+    """
+    has_weights = layout.weight_start > 0
+    one = np.int64(1)
+    start, stop = POSITION_DTYPE(start), POSITION_DTYPE(stop)
+    if inverse_unit == 0.0:
+        for i in range(start, stop):
+            tally[i] = blank[i] if has_weights else one
+    elif has_weights:
+        for i in range(start, stop):
+            tally[i] = (np.int64(np.rint(g[i] * inverse_unit)) << layout.sum_start) + blank[i]
     else:
-        for i in range(g.size):
-            tally[i] = (np.int64(np.rint(g[i] * units)) << layout.sum_start) + one
-    return math.ldexp(1.0, exponent)
+        for i in range(start, stop):
+            tally[i] = (np.int64(np.rint(g[i] * inverse_unit)) << layout.sum_start) + one
 
 
 @inner_kernel

@@ -8,7 +8,7 @@ from pymc_xbart.kernels import (
     columns,
     draw,
     evidence,
-    grow,
+    gradient,
     histogram,
     leaves,
     node_cuts,
@@ -98,7 +98,8 @@ def solve(r, x):
 def redraw_leaves(forest, leaf_of_row, g, curvature, work, max_leaves, rng):
     block = leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
     leaves.redraw_leaves(
-        forest, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, block, rng
+        *(forest, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, work.crew),
+        *(block, rng),
     )
     return block.tree
 
@@ -111,7 +112,7 @@ def draw_block(forest, num_trees, max_leaves, rng):
 
 @kernel
 def redraw_noise(g, h, side, rng):
-    noise.redraw_noise(g, h, side, rng)
+    noise.redraw_noise(g, h, side, None, rng)
 
 
 @kernel
@@ -126,12 +127,14 @@ def lay_out(num_rows, total_weight):
 
 @kernel
 def tally_rows(g, blank, layout, tallies):
-    return tally.tally_rows(g, blank, layout, tallies)
+    unit, inverse_unit = tally.unit_of(g, layout)
+    tally.tally_rows(g, inverse_unit, blank, layout, tallies, 0, g.size)
+    return unit
 
 
 @kernel
 def open_root(g, h, curvature, work):
-    grow.take_up(g, curvature, work.blank, work.tally, work.rows)
+    gradient.take_up(g, curvature, work.blank, work.tally, work.rows, None)
     sums, sum_h = partition.open_root(h, curvature.is_whole, work.rows)
     return evidence.sums_of_node(sums, sum_h, work.rows, curvature)
 
