@@ -3,6 +3,8 @@
     uv run benchmarks/paper_table.py                           n = 10 000: about 20 minutes
     uv run benchmarks/paper_table.py --reps 1                  a look: about 4 minutes
     uv run benchmarks/paper_table.py --n 50000 --reps 1        about half an hour
+    uv run benchmarks/paper_table.py --n 250000 --reps 1 --functions 'Trig + poly' --kappa 1
+                                                               about half an hour
     uv run benchmarks/paper_table.py --cv --forest --network   all methods of the paper: hours
     uv run benchmarks/paper_table.py --kappa 0.1 1 10          with little noise, too: 23 minutes
 

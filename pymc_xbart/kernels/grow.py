@@ -40,7 +40,10 @@ from pymc_xbart.kernels.tree import (
 
 
 class Workspace(NamedTuple):
-    """Scratch of a sweep over n rows and p columns. Nothing in it outlives a call."""
+    """Scratch of a sweep over n rows and p columns.
+
+    Nothing in it outlives a call, but for the row numbers of the root.
+    """
 
     blank: np.ndarray  # (n,) int64, tally of each row for g = 0, where there are weights
     rows: NodeRows

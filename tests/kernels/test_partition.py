@@ -69,11 +69,14 @@ def test_no_node_gets_in_the_way_of_another(rng, prepare):
 def test_the_root_stays_while_its_children_are_split(rng):
     for case in cases.cases(rng, 20):
         root = inside.open_root(case)
-        for side in inside.divide(case, root, 0, int(rng.integers(case.design.num_codes[0])))[:2]:
-            for part in inside.divide(case, side, 0, int(rng.integers(case.design.num_codes[0])))[
-                :2
-            ]:
-                inside.divide(case, part, 0, 0)
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            left, right, _ = inside.divide(
+                case, node, 0, int(rng.integers(case.design.num_codes[0]))
+            )
+            if node.depth < 2:
+                waiting += [right, left]
         assert np.array_equal(inside.rows_of(case, root)[0], np.arange(case.num_rows))
 
 
