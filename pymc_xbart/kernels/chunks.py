@@ -18,25 +18,32 @@ from pymc_xbart.kernels.crew import (
     start_of_chunk,
 )
 from pymc_xbart.kernels.decorator import inner_kernel
-from pymc_xbart.kernels.partition import count_left, partition_rows
+from pymc_xbart.kernels.partition import count_left, partition_rows, place_of_children
 
 
 @inner_kernel
-def split_rows(codes, column, cut, rows, start, stop, is_whole, front, crew):
-    """`partition_rows` with no room between both sides, and with the help of a crew, if any."""
+def split_rows(codes, column, cut, rows, start, stop, is_whole, crew):
+    """Copy the rows of a node to where its children belong, with the help of a crew, if any.
+
+    Returns where both sides start and stop there, and then what `partition_rows` does.
+    """
+    front = np.int64(place_of_children(rows, start))
+    back = front + (stop - start)
     # Without a crew, Numba does not even compile what follows.
     if crew is not None and is_whole and is_worth_sharing(crew, stop - start, 1):
         middle, last_left, left, right = partition_together(
             codes, column, cut, rows, start, stop, front, crew
         )
-        return middle, last_left, left, right, 0.0, 0.0
-    back = front + (stop - start)
-    return partition_rows(codes, cut, rows, start, stop, is_whole, front, back)
+        return front, middle, back, last_left, left, right, 0.0, 0.0
+    middle, last_left, left, right, left_h, right_h = partition_rows(
+        codes, cut, rows, start, stop, is_whole, front, back
+    )
+    return front, middle, back, last_left, left, right, left_h, right_h
 
 
 @inner_kernel
 def partition_together(codes, column, cut, rows, start, stop, front, crew):
-    """Do what `split_rows` does where tallies tell h, with the help of a crew."""
+    """`partition_rows` where tallies tell h, with the help of a crew."""
     job = crew.job
     job[0]["column"] = column
     job[0]["cut"] = cut

@@ -232,10 +232,10 @@ def _weigh(left_ratio, right_ratio, leaf_var):
 def score_cuts(cuts, num_cuts, node, curvature, rows):
     """Log of the sum of exp(e(left) + e(right)) over cuts that have been weighed.
 
-    `cuts.weight` are the terms, up to a factor that all have in common.
+    Their terms are `cuts.root` times `cuts.exponential`, up to a factor that all have in common.
     """
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
-    _, tally, _, root, left_gain, right_gain, gain, weight = cuts
+    _, tally, _, root, left_gain, right_gain, gain, exponential = cuts
     layout = curvature.layout
     unit = rows.unit[0]
     sum_g = node.sum_g
@@ -243,4 +243,4 @@ def score_cuts(cuts, num_cuts, node, curvature, rows):
         left_g = sum_of(tally[k], layout, unit)
         right_g = sum_g - left_g
         gain[k] = left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
-    return log_sum_exp_of_many(gain, root, num_cuts, weight)
+    return log_sum_exp_of_many(gain, root, num_cuts, exponential)

@@ -29,13 +29,12 @@ class Cuts(NamedTuple):
     # (num_buckets,) int64, of the rows that go left; behind the last cut, of all rows of the node
     tally: np.ndarray
     h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where tallies tell it
-    # What scoring finds, (num_buckets,) float64 each. exp(e(left) + e(right)) is in proportion to
-    # root exp(gain), and so to weight.
+    # What scoring finds, (num_buckets,) float64 each. exp(e(left) + e(right)) is root exp(gain).
     root: np.ndarray  # of 1 / (1 + v H) of the left times that of the right
     left_gain: np.ndarray  # v / (2 (1 + v H)) of the left, by which G^2 is multiplied
     right_gain: np.ndarray  # of the right
     gain: np.ndarray
-    weight: np.ndarray
+    exponential: np.ndarray  # of the gain, over the largest
 
 
 def make_cuts(size: int) -> Cuts:

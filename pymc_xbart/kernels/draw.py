@@ -34,30 +34,30 @@ SMALLEST_EXPONENT = -700.0  # exp of less is not a normal number
 
 
 @inner_kernel
-def log_sum_exp_of_many(log_weight, factor, size, weight):
+def log_sum_exp_of_many(log_weight, factor, size, exponential):
     """Log of a sum of tens of terms and more, each a positive factor times an exponential.
 
     The exponentials are written out, as a loop that processors carry out for several of them at a
-    time; the library's is called once for each. Their relative error is below 1e-14. Writes the
-    terms, over the largest exponential, to `weight`, and behind the last one to all three arrays,
-    as far as there is room.
+    time; the library's is called once for each. Their relative error is below 1e-14. Writes
+    them, over the largest, to `exponential`, and behind the last one to all three arrays, as far as
+    there is room.
     """
     largest = _largest(log_weight[:size])
     if largest == -np.inf:
         return largest
     # Some more of no weight, so that none is left over where eight are taken at a time.
-    padded = min((size + 7) // 8 * 8, weight.size)
+    padded = min((size + 7) // 8 * 8, exponential.size)
     for k in range(size, padded):
         log_weight[k] = -np.inf
         factor[k] = 0.0
-    _scaled_exponentials(log_weight[:padded], largest, factor[:padded], weight[:padded])
-    return largest + np.log(total_of(weight[:padded]))
+    _exponentials(log_weight[:padded], largest, exponential[:padded])
+    return largest + np.log(dot(factor[:padded], exponential[:padded]))
 
 
 @contracting_kernel
-def _scaled_exponentials(log_weight, largest, factor, weight):
-    """Write `factor` exp(`log_weight` - `largest`) to `weight`."""
-    for i in range(weight.size):
+def _exponentials(log_weight, largest, exponential):
+    """Write exp(`log_weight` - `largest`) to `exponential`."""
+    for i in range(exponential.size):
         x = max(log_weight[i] - largest, SMALLEST_EXPONENT)
         shifted = x * INVERSE_LOG2 + ROUNDING
         k = shifted - ROUNDING
@@ -77,7 +77,7 @@ def _scaled_exponentials(log_weight, largest, factor, weight):
         p = p * r + 1.0
         p = p * r + 1.0
         power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-        weight[i] = factor[i] * p * power
+        exponential[i] = p * power
 
 
 @inner_kernel
@@ -96,24 +96,6 @@ def _largest(a):
     for i in range(4 * num_fours, a.size):
         first = a[i] if a[i] > first else first
     return max(max(first, second), max(third, fourth))
-
-
-@inner_kernel
-def total_of(a):
-    """Sum, in four sums that do not wait for each other."""
-    first = 0.0
-    second = 0.0
-    third = 0.0
-    fourth = 0.0
-    num_fours = a.size // 4
-    for i in range(num_fours):
-        first += a[4 * i]
-        second += a[4 * i + 1]
-        third += a[4 * i + 2]
-        fourth += a[4 * i + 3]
-    for i in range(4 * num_fours, a.size):
-        first += a[i]
-    return (first + second) + (third + fourth)
 
 
 @inner_kernel
@@ -153,14 +135,15 @@ def draw_from_log_weights(log_weight, size, log_total, rng):
 
 
 @inner_kernel
-def draw_from_weights(weight, size, rng):
-    """Index below `size` drawn in proportion to weights; -1 if all are zero."""
-    remaining = rng.random() * total_of(weight[:size])
+def draw_from_products(a, b, size, rng):
+    """Index below `size` drawn in proportion to the products of both; -1 if all are zero."""
+    remaining = rng.random() * dot(a[:size], b[:size])
     last = -1
     for k in range(size):
-        if weight[k] > 0.0:
+        weight = a[k] * b[k]
+        if weight > 0.0:
             last = k
-            remaining -= weight[k]
+            remaining -= weight
             if remaining < 0.0:
                 break
     return last

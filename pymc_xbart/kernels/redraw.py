@@ -24,7 +24,7 @@ from pymc_xbart.kernels.draw import log_sum_exp
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
 from pymc_xbart.kernels.node_cuts import lone_node
-from pymc_xbart.kernels.partition import gather_leaves, open_root, place_of_children
+from pymc_xbart.kernels.partition import gather_leaves, open_root
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.score import draw_cut, has_cuts, score_node, split_probability
 from pymc_xbart.kernels.tree import add_node, draw_leaf_values, load_tree, sum_leaves
@@ -195,11 +195,9 @@ def divide(design, prior, curvature, node, column, cut, log_stop, work):
     """Copy the rows left of a cut, and those right of it; nothing happens without a column."""
     if column == NO_COLUMN:
         return Halves(np.int64(0), np.int64(0), np.int64(0), np.int64(0), 0.0)
-    front = np.int64(place_of_children(work.rows, node.start))
-    back = front + (node.stop - node.start)
-    middle, last_left, _, _, _, _ = split_rows(
+    front, middle, back, last_left, _, _, _, _ = split_rows(
         *(design.codes[column], column, cut, work.rows, node.start, node.stop),
-        *(curvature.is_whole, front, work.crew),
+        *(curvature.is_whole, work.crew),
     )
     log_surplus = 0.0
     if log_stop < 0.0:

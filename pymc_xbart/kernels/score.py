@@ -23,7 +23,7 @@ from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.crew import finish, is_worth_sharing, post_node, take
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import draw_from_weights, log_sum_exp
+from pymc_xbart.kernels.draw import draw_from_products, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -180,9 +180,10 @@ def draw_cut(design, prior, curvature, rows, node, v, scratch, rng):
     again = without_places(node, node.place)
     look_at(design, curvature, rows, node, scratch.members)
     num_cuts = find_cuts(design, prior, curvature, rows, again, v, FIRST, YES, scratch)
-    weigh_cuts(scratch.cuts, num_cuts, again.sum_h, curvature)
-    score_cuts(scratch.cuts, num_cuts, again, curvature, rows)
-    return scratch.cuts.code[draw_from_weights(scratch.cuts.weight, num_cuts, rng)]
+    cuts = scratch.cuts
+    weigh_cuts(cuts, num_cuts, again.sum_h, curvature)
+    score_cuts(cuts, num_cuts, again, curvature, rows)
+    return cuts.code[draw_from_products(cuts.root, cuts.exponential, num_cuts, rng)]
 
 
 @inner_kernel

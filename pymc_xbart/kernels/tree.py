@@ -6,7 +6,6 @@ from pymc_xbart.kernels.chunks import split_rows
 from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import draw_leaf_value, sums_of_node
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH, NOWHERE, Node
-from pymc_xbart.kernels.partition import place_of_children
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
 from pymc_xbart.kernels.tally import FEW_NODES, tally_of_leaf
 
@@ -63,9 +62,8 @@ def split_node(tree, node, left, column, cut, codes, curvature, rows, crew):
     """Turn leaf `node` into a split, whose children become nodes `left` and `left + 1`."""
     start = tree[node]["start"]
     stop = tree[node]["stop"]
-    front = np.int32(place_of_children(rows, start))
-    middle, last_left, left_tally, right_tally, left_h, right_h = split_rows(
-        codes, column, cut, rows, start, stop, curvature.is_whole, front, crew
+    front, middle, back, last_left, left_tally, right_tally, left_h, right_h = split_rows(
+        codes, column, cut, rows, start, stop, curvature.is_whole, crew
     )
     left_g, left_h = sums_of_node(left_tally, left_h, rows, curvature)
     right_g, right_h = sums_of_node(right_tally, right_h, rows, curvature)
@@ -74,9 +72,8 @@ def split_node(tree, node, left, column, cut, codes, curvature, rows, crew):
     tree[node]["left"] = left
     depth = np.int32(tree[node]["depth"] + 1)
     middle = np.int32(middle)
-    back = np.int32(front + stop - start)
-    add_node(tree, left, front, middle, depth, left_g, left_h)
-    add_node(tree, left + 1, middle, back, depth, right_g, right_h)
+    add_node(tree, left, np.int32(front), middle, depth, left_g, left_h)
+    add_node(tree, left + 1, middle, np.int32(back), depth, right_g, right_h)
 
 
 @inner_kernel

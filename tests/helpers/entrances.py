@@ -37,8 +37,8 @@ def log_sum_exp(log_weight, size):
 
 
 @kernel
-def log_sum_exp_of_many(log_weight, factor, size, weight):
-    return draw.log_sum_exp_of_many(log_weight, factor, size, weight)
+def log_sum_exp_of_many(log_weight, factor, size, exponential):
+    return draw.log_sum_exp_of_many(log_weight, factor, size, exponential)
 
 
 @kernel
@@ -47,8 +47,8 @@ def draw_from_log_weights(log_weight, size, log_total, rng):
 
 
 @kernel
-def draw_from_weights(weight, size, rng):
-    return draw.draw_from_weights(weight, size, rng)
+def draw_from_products(a, b, size, rng):
+    return draw.draw_from_products(a, b, size, rng)
 
 
 @kernel
@@ -141,13 +141,13 @@ def open_root(g, h, curvature, work):
 
 @kernel
 def split_rows(codes, cut, rows, start, stop, curvature, crew):
-    front = np.int32(partition.place_of_children(rows, start))
-    middle, last_left, left, right, left_h, right_h = chunks.split_rows(
-        codes, np.int32(0), cut, rows, start, stop, curvature.is_whole, front, crew
+    front, middle, back, last_left, left, right, left_h, right_h = chunks.split_rows(
+        codes, np.int32(0), cut, rows, start, stop, curvature.is_whole, crew
     )
     return (
         front,
         middle,
+        back,
         last_left,
         evidence.sums_of_node(left, left_h, rows, curvature),
         evidence.sums_of_node(right, right_h, rows, curvature),

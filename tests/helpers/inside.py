@@ -248,7 +248,7 @@ def log_weights_of_cuts(case, node, cuts):
 
 def divide(case, node, column, cut):
     """Children of a node, and the cut named by the largest code on the left."""
-    start, middle, last_left, left, right = entrances.split_rows(
+    start, middle, stop, last_left, left, right = entrances.split_rows(
         case.design.codes[column],
         np.int32(cut),
         case.work.rows,
@@ -260,7 +260,7 @@ def divide(case, node, column, cut):
     depth = node.depth + 1
     return (
         Node(start, middle, depth, *left),
-        Node(middle, start + node.stop - node.start, depth, *right),
+        Node(middle, stop, depth, *right),
         last_left,
     )
 
@@ -361,9 +361,9 @@ def sum_of_many_in_log_space(log_weights, size=None, factor=None):
 
 def draw_from_sum(log_weights, factor, rng):
     """Index drawn in proportion to factor times exponential, as they are left by their sum."""
-    log_weights, weight = np.array(log_weights, float), np.zeros(len(log_weights))
-    entrances.log_sum_exp_of_many(log_weights, factor.copy(), weight.size, weight)
-    return entrances.draw_from_weights(weight, weight.size, rng)
+    log_weights, exponential = np.array(log_weights, float), np.zeros(len(log_weights))
+    entrances.log_sum_exp_of_many(log_weights, factor, exponential.size, exponential)
+    return entrances.draw_from_products(factor, exponential, exponential.size, rng)
 
 
 def draw_index(log_weights, rng):
