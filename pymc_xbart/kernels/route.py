@@ -123,22 +123,31 @@ def _walk(forest, start, cut_value, columns, first, total):
 @kernel
 def forest_values(forest, leaf_of_row, f):
     """Sum of the trees at the training rows: `f` (n,) is overwritten."""
-    tree_start, value = forest.tree_start, forest.value
     num_trees = leaf_of_row.shape[0]
     for i in range(f.size):
         f[i] = 0.0
-    # Two trees at a time: f is read and written half as often.
-    for tree in range(1, num_trees, 2):
-        start, next_start = POSITION_DTYPE(tree_start[tree - 1]), POSITION_DTYPE(tree_start[tree])
-        leaf, next_leaf = leaf_of_row[tree - 1], leaf_of_row[tree]
-        for i in range(POSITION_DTYPE(f.size)):
-            f[i] += value[start + POSITION_DTYPE(leaf[i])]
-            f[i] += value[next_start + POSITION_DTYPE(next_leaf[i])]
-    if num_trees % 2 == 1:
-        start = POSITION_DTYPE(tree_start[num_trees - 1])
-        leaf = leaf_of_row[num_trees - 1]
-        for i in range(POSITION_DTYPE(f.size)):
-            f[i] += value[start + POSITION_DTYPE(leaf[i])]
+    for tree in range(0, num_trees - 3, 4):
+        _add_four(forest, leaf_of_row, tree, f)
+    for tree in range(num_trees - num_trees % 4, num_trees):
+        value, leaf = forest.value[forest.tree_start[tree] :], leaf_of_row[tree]
+        for i in range(f.size):
+            f[i] += value[POSITION_DTYPE(leaf[i])]
+
+
+@inner_kernel
+def _add_four(forest, leaf_of_row, tree, f):
+    """Add four trees, so that f is read and written a fourth as often."""
+    start, value = forest.tree_start, forest.value
+    value_a, value_b = value[start[tree] :], value[start[tree + 1] :]
+    value_c, value_d = value[start[tree + 2] :], value[start[tree + 3] :]
+    leaf_a, leaf_b = leaf_of_row[tree], leaf_of_row[tree + 1]
+    leaf_c, leaf_d = leaf_of_row[tree + 2], leaf_of_row[tree + 3]
+    for i in range(f.size):
+        total = f[i] + value_a[POSITION_DTYPE(leaf_a[i])]
+        total += value_b[POSITION_DTYPE(leaf_b[i])]
+        total += value_c[POSITION_DTYPE(leaf_c[i])]
+        total += value_d[POSITION_DTYPE(leaf_d[i])]
+        f[i] = total
 
 
 def rows_of_leaves(forest: Forest, leaf_of_row: np.ndarray) -> np.ndarray:

@@ -37,10 +37,8 @@ from pymc_xbart.kernels import (
     Design,
     Forest,
     Prior,
-    SweepInfo,
     column_choice,
     cut_values,
-    describe_forest,
     draw_prior_forest,
     make_workspace,
     rows_of_leaves,
@@ -51,6 +49,7 @@ from pymc_xbart.kernels import (
     sweep_as_one,
     transplant_forest,
 )
+from pymc_xbart.plugin.report import SweepReport, report_of
 
 START_SWEEPS = (
     10  # enough to follow given initial values about as closely as the prior lets trees do
@@ -80,15 +79,6 @@ class Splits(NamedTuple):
     # that of its views which have cuts there, all of them together being 1, see
     # `split_availability`
     availability: NDArray[np.float64]
-
-
-class SweepReport(NamedTuple):
-    """What one sweep over an ensemble did, averaged over trees."""
-
-    leaves: float
-    depth: float  # of the deepest leaf of a tree
-    # Share of those grown from the root that were taken; 0 or 1 where the sweep is one proposal.
-    acceptance: float
 
 
 class Ensemble:
@@ -125,6 +115,7 @@ class Ensemble:
         self.num_threads = num_threads
         num_views, num_rows = design.codes.shape
         self._work = make_workspace(num_rows, num_views, prior.num_cutpoints, num_threads)
+        self._choices: dict[int, ColumnChoice] = {}  # under `prior`, by how many are considered
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the scratch behind when a step travels to another process."""
@@ -214,7 +205,7 @@ class Ensemble:
             forest, leaf_of_row, info = sweep_as_one(
                 *state[:2], g, h, self.design, prior, self._work, rng, scan=correction.scan
             )
-            return self.state_of(forest, leaf_of_row), _report(info)
+            return self.state_of(forest, leaf_of_row), report_of(info)
         forest, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -228,7 +219,7 @@ class Ensemble:
             num_regrown=correction.num_regrown(self.num_trees),
             choice=self._choice(correction, prior),
         )
-        return self.state_of(forest, state.leaf_of_row), _report(info)
+        return self.state_of(forest, state.leaf_of_row), report_of(info)
 
     def sweep_nonquadratic(
         self,
@@ -284,7 +275,7 @@ class Ensemble:
         )
         if correction.is_tuning:
             surrogate = learn_size(surrogate, acceptance, self.num_trees)
-        return self.state_of(forest, leaf_of_row), _report(info), surrogate
+        return self.state_of(forest, leaf_of_row), report_of(info), surrogate
 
     def _sweep_tree_by_tree(
         self,
@@ -305,23 +296,17 @@ class Ensemble:
                 is_corrected=correction.kind == "tree",
                 num_regrown=correction.num_regrown(self.num_trees),
             )
-        return self.state_of(forest, leaf_of_row), _report(info)
+        return self.state_of(forest, leaf_of_row), report_of(info)
 
     def _choice(self, correction: Correction, prior: Prior) -> ColumnChoice:
         if correction.kind == "sweep":  # the way back would need the columns of the way there
             return column_choice(self.views.column.size)
         num_considered = correction.num_considered(self.views.is_categorical.size)
-        return choose_for_trees(num_considered, self.views, prior)
-
-
-def _report(info: SweepInfo) -> SweepReport:
-    means = (info.num_leaves.mean(), info.depth.mean(), info.accepted[info.regrown].mean())
-    return SweepReport(*map(float, means))
-
-
-def describe(state: EnsembleState) -> SweepReport:
-    """Report on trees as they are, none of them replaced."""
-    return _report(describe_forest(state.forest))
+        if prior is not self.prior:  # its split weights may be others in each draw
+            return choose_for_trees(num_considered, self.views, prior)
+        if num_considered not in self._choices:
+            self._choices[num_considered] = choose_for_trees(num_considered, self.views, prior)
+        return self._choices[num_considered]
 
 
 def compile_kernels(correction: Correction, *, is_quadratic: bool, num_threads: int = 1) -> None:

@@ -17,17 +17,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from pymc.model import Model, modelcontext
-from pymc.stats.convergence import SamplerWarning, WarningType
+from pymc.stats.convergence import SamplerWarning
 from pymc.step_methods.compound import BlockedStep, Competence, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import get_random_generator
 from pytensor.graph.basic import Variable
 from rich.progress import TextColumn
-from rich.table import Column
 
 from pymc_xbart.forest.correction import (
     BURN_IN,
-    LOW_ACCEPTANCE,
     REGROW,
     Correction,
     check_correction,
@@ -35,8 +33,17 @@ from pymc_xbart.forest.correction import (
 )
 from pymc_xbart.forest.schema import trees_name
 from pymc_xbart.forest.threads import check_num_threads
-from pymc_xbart.kernels import Prior
-from pymc_xbart.plugin.ensemble import EnsembleState, SweepReport, compile_kernels, describe
+from pymc_xbart.kernels import Prior, describe_forest
+from pymc_xbart.plugin.ensemble import EnsembleState, compile_kernels
+from pymc_xbart.plugin.report import (
+    SweepReport,
+    low_acceptance,
+    mean_of,
+    progress_columns,
+    progress_update,
+    report_of,
+    stat_names,
+)
 from pymc_xbart.plugin.start import number_of_chain, read_start, start_chain
 from pymc_xbart.plugin.storage import NO_TREES, Text
 from pymc_xbart.plugin.target import Target, find_forests, is_forest, make_target, no_likelihood
@@ -208,7 +215,7 @@ class XBARTStep(BlockedStep):
                 warnings.warn(no_likelihood(target.name), UserWarning, stacklevel=2)
         # No trees yet: the first step of a chain makes them from that chain's initial values.
         self.forests: dict[str, list[EnsembleState]] = {}
-        names = [name for target in self._targets for name in _stat_names(target.name)]
+        names = [name for target in self._targets for name in stat_names(target.name)]
         self.stats_dtypes_shapes: dict[str, Any] = {
             "tune": (bool, []),
             "warning": (SamplerWarning, None),
@@ -234,14 +241,14 @@ class XBARTStep(BlockedStep):
                 correction = correction._replace(kind="none")
         for target in self._targets:
             point[target.value_name], report = self._update(target, point, correction)
-            stats |= dict(zip(_stat_names(target.name), report, strict=True))
+            stats |= dict(zip(stat_names(target.name), report, strict=True))
             if self.store_trees:
                 stats[trees_name(target.name)] = self._trees(target)
             if not self.tune:
                 self._acceptance.setdefault(target.name, []).append(report.acceptance)
         self._draws_left -= 1
         if self._draws_left == 0:
-            stats["warning"] = self._low_acceptance()
+            stats["warning"] = low_acceptance(self._acceptance, self.correction.kind)
         return point, [stats]
 
     def setup_chain(self, rng: np.random.Generator, tune: int, draws: int) -> None:
@@ -301,7 +308,7 @@ class XBARTStep(BlockedStep):
         if target.name in self._starts and states is fresh:
             # The rest of the model has not seen these trees yet: redrawn next to a noise of
             # initial size, say, they would be lost at once.
-            reports = [describe(state) for state in states]
+            reports = [report_of(describe_forest(state.forest)) for state in states]
         else:
             reports = []
             for k, prior in enumerate(priors):
@@ -311,8 +318,7 @@ class XBARTStep(BlockedStep):
                 reports.append(report)
         self.forests[target.name] = states
         target.publish(states)
-        mean = SweepReport(*map(float, np.mean(reports, axis=0)))
-        return rows.reshape(value.shape).astype(value.dtype), mean
+        return rows.reshape(value.shape).astype(value.dtype, copy=False), mean_of(reports)
 
     def _trees(self, target: Target) -> Text:
         """Trees as they are stored. Those of tuning draws, which nobody reads, are not."""
@@ -335,7 +341,7 @@ class XBARTStep(BlockedStep):
         states = self.forests.get(target.name)
         if states is not None:
             rows = target.values(states)
-            if np.array_equal(rows.astype(value.dtype), wanted):
+            if np.array_equal(rows.astype(value.dtype, copy=False), wanted):
                 return states, rows
         if not target.is_default_start(wanted):
             states = target.start(wanted, priors, self.rng)
@@ -347,55 +353,12 @@ class XBARTStep(BlockedStep):
             states = target.start(wanted, priors, self.rng)
         return states, target.values(states)
 
-    def _low_acceptance(self) -> SamplerWarning | None:
-        """Warning at the end of a chain that hardly moved."""
-        rates = {name: float(np.mean(rates)) for name, rates in self._acceptance.items()}
-        stuck = {name: rate for name, rate in rates.items() if rate < LOW_ACCEPTANCE}
-        if not stuck:
-            return None
-        described = ", ".join(f"{name!r} ({rate:.3f})" for name, rate in stuck.items())
-        change = (
-            "Use correction='tree', or fewer trees."
-            if self.correction.kind == "sweep"
-            else "Use more trees, or a noise prior that allows for more noise."
-        )
-        msg = (
-            f"Proposals for the trees of {described} were hardly ever accepted, so that the chain "
-            f"hardly moved. {change}"
-        )
-        return SamplerWarning(WarningType.BAD_ACCEPTANCE, msg, "warn")
-
     def _progressbar_config(
         self, n_chains: int = 1
     ) -> tuple[list[TextColumn], dict[str, list[str]]]:
-        """Two columns for each forest: leaves per tree, and share of trees replaced."""
-        columns, fields = [], {}
-        for target in self._targets:
-            leaves, _, acceptance = _stat_names(target.name)
-            for field, what in ((leaves, "leaves"), (acceptance, "accepted")):
-                header = Column(f"{target.name} {what}", ratio=1)
-                columns.append(TextColumn(f"{{task.fields[{field}]}}", table_column=header))
-                fields[field] = ["-"] * n_chains
-        return columns, fields
+        return progress_columns([target.name for target in self._targets], n_chains)
 
     def _make_progressbar_update_functions(
         self,
     ) -> tuple[Callable[[dict[str, Any]], dict[str, str]]]:
-        formats: dict[str, str] = {}
-        for target in self._targets:
-            leaves, _, acceptance = _stat_names(target.name)
-            formats |= {leaves: ".1f", acceptance: ".2f"}
-
-        def update(stats: dict[str, Any]) -> dict[str, str]:
-            return {
-                field: format(stats[field], spec)
-                for field, spec in formats.items()
-                if field in stats
-            }
-
-        return (update,)
-
-
-def _stat_names(name: str) -> tuple[str, str, str]:
-    """Names of the statistics of one forest, in the order of `SweepReport`."""
-    return f"{name}_leaves", f"{name}_depth", f"{name}_acceptance"
+        return (progress_update([target.name for target in self._targets]),)

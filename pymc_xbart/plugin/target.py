@@ -4,6 +4,7 @@ Everything that can be wrong with a forest in a model is found here, before samp
 """
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +21,13 @@ from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows, writ
 from pymc_xbart.forest.tables import first_rows
 from pymc_xbart.forest.views import encode_views, share_weights
 from pymc_xbart.kernels import STEEPEST, Prior
-from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState, SweepReport
+from pymc_xbart.plugin.ensemble import Ensemble, EnsembleState
 from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import Likelihood
 from pymc_xbart.plugin.point_function import Point
 from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
+from pymc_xbart.plugin.report import SweepReport
 from pymc_xbart.plugin.storage import find_schema
 
 
@@ -85,7 +87,7 @@ class Target(NamedTuple):
                 state, report = ensemble.sweep_nonquadratic(state, conditional, *how)
             rows[row] = state.f
             acceptance.append(report.acceptance)
-        return state, report._replace(acceptance=float(np.mean(acceptance)))
+        return state, report._replace(acceptance=fmean(acceptance))
 
     def start(
         self, wanted: NDArray[Any], priors: list[Prior], rng: np.random.Generator

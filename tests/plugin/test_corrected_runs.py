@@ -6,9 +6,10 @@ import numpy as np
 import pymc as pm
 import pytest
 
+from pymc_xbart.forest.correction import LOW_ACCEPTANCE
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.ensemble import Ensemble
-from pymc_xbart.plugin.step import LOW_ACCEPTANCE, XBARTStep
+from pymc_xbart.plugin.step import XBARTStep
 from tests.helpers.runs import PLAIN, sample_plainly
 
 N = 60
