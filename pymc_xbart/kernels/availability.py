@@ -45,7 +45,7 @@ def split_availability(forest: Forest, design: Design, prior: Prior, work: Works
 def _fill(forest, design, prior, work, zeros, available):
     """Follow every tree from its root and look at all columns of every split."""
     curvature = read_curvature(prior.leaf_var, zeros, work.blank)
-    take_up(zeros, curvature, work.blank, work.tally, work.rows, None)
+    take_up(zeros, curvature, work.blank, work.rows, None)
     tree = work.tree
     row = 0
     for index in range(forest.tree_start.size - 1):

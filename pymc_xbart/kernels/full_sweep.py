@@ -272,7 +272,7 @@ def _walk(
     for index in range(num_trees):
         start = origin.tree_start[index]
         take_out(origin, index, origin_leaf, g, h, work.value, None)
-        take_up(g, curvature, work.blank, work.tally, work.rows, None)
+        take_up(g, curvature, work.blank, work.rows, None)
         if choice.is_per_tree:
             draw_subset(origin.column[start : origin.tree_start[index + 1]], choice, rng)
         num_nodes = np.int64(0)

@@ -63,20 +63,19 @@ def scale(factor, g, h, crew):
 
 
 @inner_kernel
-def take_up(g, curvature, blank, tally, rows, crew):
-    """Let a workspace hold g (n,) of the forest without the tree that is to be built or redrawn.
+def take_up(g, curvature, blank, rows, crew):
+    """Let the root in `rows` have g (n,) of the forest without the tree to be built or redrawn.
 
-    `blank` is that of the workspace, as `read_curvature` left it; `tally` and `rows` are
-    overwritten.
+    `blank` is that of the workspace, as `read_curvature` left it.
     """
     layout = curvature.layout
     rows.unit[0], inverse_unit = unit_of(g, layout)
     if crew is not None and is_worth_sharing(crew, g.size, 1):
         crew.job[0]["factor"] = inverse_unit
         post_layout(crew, layout)
-        share_chunks(crew, TALLY, tally_chunk, (g, blank, tally))
+        share_chunks(crew, TALLY, tally_chunk, (g, blank, rows.tally))
         return
-    tally_rows(g, inverse_unit, blank, layout, tally, np.int64(0), np.int64(g.size))
+    tally_rows(g, inverse_unit, blank, layout, rows.tally, np.int64(0), np.int64(g.size))
 
 
 @inner_kernel

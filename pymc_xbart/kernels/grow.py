@@ -46,8 +46,7 @@ class Workspace(NamedTuple):
     """
 
     blank: np.ndarray  # (n,) int64, tally of each row for g = 0, where there are weights
-    rows: NodeRows
-    tally: np.ndarray  # (n,) int64, of each row for the tree at hand: where the root has them
+    rows: NodeRows  # the root's tallies are those of the tree at hand
     tree: np.ndarray  # (2 n,) NODE_DTYPE, the tree that grows
     current: np.ndarray  # (2 n,) NODE_DTYPE, the tree that it may replace
     value: np.ndarray  # (2 n,) float64, of the nodes of one of them, while g is moved
@@ -72,11 +71,9 @@ def make_workspace(
     Threads beyond the first help to score nodes of at least so much work, see `crew`. Results do
     not depend on either.
     """
-    rows = make_node_rows(num_rows)
     return Workspace(
         np.empty(num_rows, np.int64),
-        rows,
-        rows.tally[:num_rows],
+        make_node_rows(num_rows),
         make_tree(num_rows),
         make_tree(num_rows),
         np.empty(2 * num_rows),

@@ -58,7 +58,7 @@ def with_helpers[Result](
     # Anew each time: helpers of a sweep that was interrupted while they started stay stopped.
     numbers = make_numbers(3)
     work = work._replace(crew=work.crew._replace(numbers=numbers))
-    moved = leaf_of_row, g, h, work.value, work.blank, work.tally
+    moved = leaf_of_row, g, h, work.value, work.blank
     arguments = *moved, design, prior, work.rows, work.scores, work.root_scores
     numbers[STOP] = 1
     _help(*arguments, work.scratch, work.crew)  # compiled here: new threads may have little stack
@@ -91,7 +91,6 @@ def _help(
     h,
     value,
     blank,
-    tally,
     design,
     prior,
     rows,
@@ -134,7 +133,7 @@ def _help(
         elif job[0]["kind"] == SCALE:
             scale_chunk(crew, piece, g, h)
         elif job[0]["kind"] == TALLY:
-            tally_chunk(crew, piece, g, blank, tally)
+            tally_chunk(crew, piece, g, blank, rows.tally)
         else:
             do_chunk(crew, piece, design.codes[job[0]["column"]], rows)
         add(crew.numbers, DONE, 1)

@@ -60,18 +60,18 @@ def make_block(num_trees, num_rows, max_leaves):
 
 
 @inner_kernel
-def redraw_leaves(forest, leaf_of_row, g, curvature, blank, tally, rows, crew, block, rng):
+def redraw_leaves(forest, leaf_of_row, g, curvature, blank, rows, crew, block, rng):
     """Draw the leaf values of some trees from their joint law given all else.
 
-    The values in `forest` and g are overwritten; `tally` (n,) and `rows` are scratch. All rows must
-    have the same curvature.
+    The values in `forest` and g are overwritten; `rows` is scratch. All rows must have the same
+    curvature.
     """
     num_trees = draw_block(forest, block, rng)
     if num_trees < 2:  # a single tree has been drawn given the others
         return
     num_leaves = block.stop[num_trees - 1]
-    take_up(g, curvature, blank, tally, rows, crew)
-    add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block)
+    take_up(g, curvature, blank, rows, crew)
+    add_up_leaves(leaf_of_row, num_trees, curvature, rows, block)
     add_up_shared(num_trees, curvature, block)
     precision = block.precision[:num_leaves, :num_leaves]
     change = block.change[:num_leaves]
@@ -113,7 +113,7 @@ def draw_block(forest, block, rng):
 
 
 @inner_kernel
-def add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block):
+def add_up_leaves(leaf_of_row, num_trees, curvature, rows, block):
     """Write Z'g - b / v to `block.change`, h Z'Z + 1 / v to the diagonal, and sets of rows."""
     first = np.int64(0)
     for k in range(num_trees):
@@ -121,7 +121,7 @@ def add_up_leaves(leaf_of_row, num_trees, curvature, tally, rows, block):
         leaf = leaf_of_row[tree]
         for a in range(first, block.stop[k]):
             node = block.node[a]
-            sum_g, sum_h = sums_of_node(tally_of_leaf(tally, leaf, node), 0.0, rows, curvature)
+            sum_g, sum_h = sums_of_node(tally_of_leaf(rows.tally, leaf, node), 0.0, rows, curvature)
             block.change[a] = sum_g - block.value[a] / curvature.leaf_var
             block.precision[a, a] = sum_h + 1.0 / curvature.leaf_var
             mark_rows(leaf, node, block.rows[a])

@@ -57,7 +57,7 @@ def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work
         num_nodes = redraw_split(
             tree, num_nodes, leaf, h, design, prior, curvature, choice, work, rng
         )
-    sum_leaves(tree, num_nodes, leaf, work.tally, h, curvature, work.rows)
+    sum_leaves(tree, num_nodes, leaf, h, curvature, work.rows)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return num_nodes
 

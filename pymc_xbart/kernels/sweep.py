@@ -129,7 +129,7 @@ def _sweep(
     for index in range(num_trees):
         leaf = leaf_of_row[index]
         take_out(forest, index, leaf_of_row, g, h, work.value, work.crew)
-        take_up(g, curvature, work.blank, work.tally, work.rows, work.crew)
+        take_up(g, curvature, work.blank, work.rows, work.crew)
         num_nodes = np.int64(0)
         is_accepted = False
         # That many of the trees that are left: every set of `num_regrown` trees is equally likely.
@@ -160,8 +160,7 @@ def _sweep(
         block = make_block(num_trees, g.size, MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(
-                *(new, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, work.crew),
-                *(block, rng),
+                new, leaf_of_row, g, curvature, work.blank, work.rows, work.crew, block, rng
             )
     return new, info
 

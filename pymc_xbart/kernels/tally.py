@@ -75,7 +75,7 @@ def tally_of_leaf(tally, leaf, node):
     which waits for the row before.
     """
     total = np.int64(0)
-    for i in range(tally.size):
+    for i in range(leaf.size):
         total += tally[i] if leaf[i] == node else 0
     return total
 

@@ -126,10 +126,10 @@ def load_tree(forest, index, tree):
 
 
 @inner_kernel
-def sum_leaves(tree, num_nodes, leaf, tally, h, curvature, rows):
+def sum_leaves(tree, num_nodes, leaf, h, curvature, rows):
     """Sum g and h over the rows of each leaf, with `leaf` (n,) that of each row.
 
-    `tally` and `h` (n,) are by row; `rows` knows the units.
+    `h` (n,) is by row, as the tallies of the root in `rows` are.
     """
     for node in range(num_nodes):
         tree[node]["tally"] = 0
@@ -137,10 +137,10 @@ def sum_leaves(tree, num_nodes, leaf, tally, h, curvature, rows):
     if num_nodes <= FEW_NODES:
         for node in range(num_nodes):
             if tree[node]["column"] == NO_COLUMN:
-                tree[node]["tally"] = tally_of_leaf(tally, leaf, node)
+                tree[node]["tally"] = tally_of_leaf(rows.tally, leaf, node)
     else:
         for i in range(leaf.size):
-            tree[leaf[i]]["tally"] += tally[i]
+            tree[leaf[i]]["tally"] += rows.tally[i]
     if not curvature.is_whole:
         for i in range(leaf.size):
             tree[leaf[i]]["sum_h"] += h[i]

@@ -98,8 +98,7 @@ def solve(r, x):
 def redraw_leaves(forest, leaf_of_row, g, curvature, work, max_leaves, rng):
     block = leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
     leaves.redraw_leaves(
-        *(forest, leaf_of_row, g, curvature, work.blank, work.tally, work.rows, work.crew),
-        *(block, rng),
+        forest, leaf_of_row, g, curvature, work.blank, work.rows, work.crew, block, rng
     )
     return block.tree
 
@@ -134,7 +133,7 @@ def tally_rows(g, blank, layout, tallies):
 
 @kernel
 def open_root(g, h, curvature, work):
-    gradient.take_up(g, curvature, work.blank, work.tally, work.rows, None)
+    gradient.take_up(g, curvature, work.blank, work.rows, None)
     sums, sum_h = partition.open_root(h, curvature.is_whole, work.rows)
     return evidence.sums_of_node(sums, sum_h, work.rows, curvature)
 

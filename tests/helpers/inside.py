@@ -138,7 +138,7 @@ def open_node(case, row_numbers, depth=0):
     start = case.num_rows  # behind the root
     stop = start + len(row_numbers)
     rows.row[start:stop] = row_numbers
-    rows.tally[start:stop] = case.work.tally[row_numbers]
+    rows.tally[start:stop] = rows.tally[row_numbers]
     rows.h[start:stop] = case.h[row_numbers]
     return Node(start, stop, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
 

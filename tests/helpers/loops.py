@@ -27,7 +27,7 @@ def grow_trees(case, num_trees, rng, choice=None):
 def _grow_trees(stump, g, h, design, prior, choice, work, num_trees, rng):
     curvature = read_curvature(prior.leaf_var, h, work.blank)
     forest = empty_forest(num_trees, 16 * num_trees)
-    take_up(g, curvature, work.blank, work.tally, work.rows, None)
+    take_up(g, curvature, work.blank, work.rows, None)
     for index in range(num_trees):
         built = build_tree(
             stump, 0, False, False, work.tree, h, design, prior, curvature, choice, work, rng
@@ -81,7 +81,7 @@ def follow_trees(case, forest, choice=None):
 @kernel
 def _follow_trees(forest, root_is_scored, g, h, design, prior, choice, work, rng, found):
     curvature = read_curvature(prior.leaf_var, h, work.blank)
-    take_up(g, curvature, work.blank, work.tally, work.rows, None)
+    take_up(g, curvature, work.blank, work.rows, None)
     for index in range(forest.tree_start.size - 1):
         start = forest.tree_start[index]
         built = build_tree(
