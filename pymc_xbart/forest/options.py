@@ -6,11 +6,14 @@ from pymc_xbart.forest.calibration import default_num_trees
 from pymc_xbart.forest.correction import Correction, check_correction, check_fits
 from pymc_xbart.forest.prior import (
     TreeSettings,
+    check_choice,
     check_settings,
     positive_number,
     whole_number,
 )
 from pymc_xbart.forest.threads import check_num_threads
+
+NOISE_UPDATES = ("sweep", "tree")
 
 
 class Options(NamedTuple):
@@ -23,6 +26,7 @@ class Options(NamedTuple):
     leaf_var: float | None
     noise_shape: float
     noise_rate: float | None
+    noise_update: str
     num_threads: int
 
 
@@ -56,6 +60,7 @@ def check_options(
         _positive_or_none(params["leaf_var"], "leaf_var"),
         positive_number(params["noise_shape"], "noise_shape"),
         _positive_or_none(params["noise_rate"], "noise_rate"),
+        check_noise_update(params["noise_update"], correction),
         check_num_threads(params["num_threads"]),
     )
 
@@ -71,6 +76,18 @@ def check_sweeps(num_sweeps: Any, burnin: Any) -> tuple[int, int]:
         )
         raise ValueError(msg)
     return num_sweeps, burnin
+
+
+def check_noise_update(noise_update: Any, correction: Correction) -> str:
+    """Refuse to draw the noise variance amid a sweep that is one proposal."""
+    check_choice(noise_update, "noise_update", NOISE_UPDATES)
+    if noise_update == "tree" and correction.kind == "sweep":
+        msg = (
+            "noise_update='tree' can't be combined with correction='sweep', under which all trees "
+            "are proposed at once. Leave noise_update out."
+        )
+        raise ValueError(msg)
+    return str(noise_update)
 
 
 def _positive_or_none(value: Any, name: str) -> float | None:

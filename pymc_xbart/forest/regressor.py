@@ -1,6 +1,5 @@
 """`XBARTRegressor`: the paper's estimator, without PyMC (floor 1)."""
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -10,14 +9,13 @@ from numpy.typing import NDArray
 from pymc_xbart.forest.correction import REGROW
 from pymc_xbart.forest.covariates import Labels, read_covariates, warn_of_gaps
 from pymc_xbart.forest.estimator import Estimator, feature_names, generator_of
-from pymc_xbart.forest.options import Options, check_options
+from pymc_xbart.forest.options import check_options
 from pymc_xbart.forest.prediction import mean_of_draws, sums_of_trees
 from pymc_xbart.forest.sampler import (
     Chain,
     Scale,
     Trace,
     draw_sweeps,
-    fingerprint,
     make_task,
     record,
     start_sampling,
@@ -27,7 +25,7 @@ from pymc_xbart.forest.training import (
     weigh_rows,
 )
 from pymc_xbart.forest.views import Views, encode_views
-from pymc_xbart.kernels import Design
+from pymc_xbart.forest.warm_start import resume
 
 
 class XBARTRegressor(Estimator):
@@ -35,9 +33,9 @@ class XBARTRegressor(Estimator):
 
     .. math:: y_i \sim N(\mu + \sum_{l=1}^{L} g_l(x_i),\ \sigma^2)
 
-    The algorithm XBART of [1]_ in full: every sweep grows all trees anew, each from the root on
-    what the others leave of y, and after every tree draws the noise variance, and the weights by
-    which columns are considered. The sweeps after burn-in are averaged.
+    The algorithm XBART of [1]_: every sweep grows all trees anew, each from the root on what the
+    others leave of y, and draws the noise variance, and, after every tree, the weights by which
+    columns are considered. The sweeps after burn-in are averaged.
 
     With ``correction="none"``, the paper's default and this one's, the sweeps are a stochastic
     search and no exact posterior sampler: the mean predicts well, the intervals are a heuristic.
@@ -90,6 +88,11 @@ class XBARTRegressor(Estimator):
         below that of y with probability 0.9; with 3 degrees of freedom it is ``0.584 * var(y)``.
         The paper names no values. These are the ones of [2]_: proper, so that the noise cannot
         vanish where trees can follow every row; free of the unit of y; and worth three rows.
+    noise_update : {"sweep", "tree"}, default "sweep"
+        How often the noise variance is drawn: once a sweep, or, as in [1]_, after every tree. Then
+        noise falls within the first sweeps, so that later trees split more finely what the first
+        ones have left; uncorrected, forests do not come back from there, and are larger and predict
+        less well where there is little noise.
     min_samples_leaf : int, default 1
         Rows that both sides of a split must keep.
     max_depth : int, optional
@@ -188,6 +191,7 @@ class XBARTRegressor(Estimator):
         leaf_var: float | None = None,
         noise_shape: float = 3.0,
         noise_rate: float | None = None,
+        noise_update: str = "sweep",
         min_samples_leaf: int = 1,
         max_depth: int | None = None,
         cut_prior: str = "columns",
@@ -209,6 +213,7 @@ class XBARTRegressor(Estimator):
         self.leaf_var = leaf_var
         self.noise_shape = noise_shape
         self.noise_rate = noise_rate
+        self.noise_update = noise_update
         self.min_samples_leaf = min_samples_leaf
         self.max_depth = max_depth
         self.cut_prior = cut_prior
@@ -266,7 +271,7 @@ class XBARTRegressor(Estimator):
         design, views = encode_views(matrix, categorical)
         if is_resumed:
             self._check_num_features(matrix.shape[1])
-            scale, chain, trace = self._resume(options, design)
+            scale, chain, trace = resume(self, options, design)
         else:
             rng = generator_of(self.random_state)
             scale, chain, trace = start_sampling(options, training, design, rng)
@@ -346,52 +351,6 @@ class XBARTRegressor(Estimator):
         if total == 0.0:
             return float(unexplained == 0.0)
         return float(1.0 - unexplained / total)
-
-    def _resume(self, options: Options, design: Design) -> tuple[Scale, Chain, Trace]:
-        """Go on from the last fit, as far as its rows and trees allow."""
-        done, kept = self.noise_sd_.size, len(self.forests_)
-        if fingerprint(design) != self._chain.rows:
-            msg = (
-                "X has other rows than the fit that is to be gone on from, but its trees belong to "
-                "those rows. Pass the same X, or set warm_start=False."
-            )
-            raise ValueError(msg)
-        if options.settings.num_trees != self.num_trees_:
-            msg = (
-                f"num_trees is {options.settings.num_trees}, but the fit that is to be gone on "
-                f"from has {self.num_trees_}. Keep that number, or set warm_start=False."
-            )
-            raise ValueError(msg)
-        if options.num_sweeps < done or options.burnin < done - kept:
-            msg = (
-                f"num_sweeps is {options.num_sweeps} and burnin {options.burnin}, but {done} "
-                f"sweeps have been made, and the first {done - kept} of them discarded. Under "
-                "warm_start num_sweeps counts all sweeps, those of earlier fits included: raise "
-                "it, and don't lower burnin."
-            )
-            raise ValueError(msg)
-        if options.num_sweeps == done:
-            msg = (
-                f"All {done} sweeps have been made. To go on, pass a larger num_sweeps: under "
-                "warm_start it counts those of earlier fits, too."
-            )
-            warnings.warn(msg, UserWarning, stacklevel=3)
-        scale = Scale(
-            self.mean_,
-            options.leaf_var or self.leaf_var_,
-            options.noise_rate or self.noise_rate_,
-        )
-        skipped = options.burnin - (done - kept)
-        trace = Trace(
-            self.forests_[skipped:],
-            self.cut_values_[skipped:],
-            list(self.split_counts_[skipped:]),
-            list(self.noise_sd_),
-            list(self.num_leaves_),
-            list(self.regrown_),
-            list(self.accepted_),
-        )
-        return scale, self._chain, trace
 
     def _keep(
         self, scale: Scale, chain: Chain, trace: Trace, names: NDArray[np.object_] | None

@@ -1,14 +1,18 @@
 """The paper's algorithm, sweep by sweep, for a Normal likelihood (floor 1).
 
 1. Take one tree out of f, and grow another from the root on what the rest leaves of y.
-2. Draw column weights from Dirichlet(1 + splits on each column), and the noise variance from its
-   inverse gamma conditional. Go on with the next tree.
+2. Draw column weights from Dirichlet(1 + splits on each column). Go on with the next tree.
+3. After the last one, draw the noise variance from its inverse gamma conditional.
 
-He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees". Departures: y
+He, Yalov & Hahn (2019), algorithm "Accelerated Bayesian Additive Regression Trees". Departures: the
+noise variance is drawn once a sweep, unless it is asked for after every tree, as in the paper; y
 comes without its mean, so that the paper's first residual, y / L for each tree, becomes y with all
 trees at 0; the first sweep to use `mtry` columns is the first that is kept, while the print has it
 begin one sweep earlier; column weights are not drawn where they are of no use, which is where all
 columns are considered.
+
+Why once a sweep: in the first sweeps the noise falls with every tree, so that later trees, which
+see less of it, split more finely what the first ones have left, and forests stay uneven.
 """
 
 import hashlib
@@ -71,6 +75,7 @@ class Task(NamedTuple):
     correction: Correction
     noise_shape: float  # noise_var is a priori inverse gamma (noise_shape / 2, noise_rate / 2)
     noise_rate: float
+    noise_update: str
     num_threads: int
 
 
@@ -95,6 +100,7 @@ def make_task(
         options.correction,
         options.noise_shape,
         scale.noise_rate,
+        options.noise_update,
         options.num_threads,
     )
 
@@ -207,13 +213,16 @@ def draw_sweeps(
     work = make_workspace(num_rows, num_views, task.prior.num_cutpoints, task.num_threads)
     leaf_of_row = np.empty((task.num_trees, num_rows), np.int32)
     route_codes(state.forest, task.design.codes, leaf_of_row)
+    f = sum_of_trees(state.forest, leaf_of_row)
     for number in sweep_numbers:
         correction = task.correction
         if number < num_uncorrected(burnin):
             correction = correction._replace(kind="none")
         if number < burnin:
             correction = correction._replace(mtry=None)
-        state, leaf_of_row, info = _sweep_once(task, state, leaf_of_row, correction, work, rng)
+        state, leaf_of_row, f, info = _sweep_once(
+            task, state, leaf_of_row, f, correction, work, rng
+        )
         yield number, state, info
 
 
@@ -221,27 +230,30 @@ def _sweep_once(
     task: Task,
     state: SamplerState,
     leaf_of_row: NDArray[np.int32],
+    f: NDArray[np.float64],
     correction: Correction,
     work: Workspace,
     rng: np.random.Generator,
-) -> tuple[SamplerState, NDArray[np.int32], SweepInfo]:
-    """Sweep once; `leaf_of_row` (num_trees, n) is overwritten."""
-    # From the trees and not carried along: rounding does not add up, and a sampler that was stopped
-    # goes on as if it had not been.
+) -> tuple[SamplerState, NDArray[np.int32], NDArray[np.float64], SweepInfo]:
+    """Sweep once; `leaf_of_row` (num_trees, n) is overwritten, f (n,) is that of the trees."""
     h = task.weight / state.noise_var
-    g = h * (task.y - sum_of_trees(state.forest, leaf_of_row))
+    g = h * (task.y - f)
+    weights = state.column_weights
     if correction.kind == "sweep":
         forest, leaf_of_row, info = sweep_as_one(
             state.forest, leaf_of_row, g, h, task.design, task.prior, work, rng
         )
-        noise_var = _draw_noise(task, sum_of_trees(forest, leaf_of_row), rng)
-        weights = state.column_weights
     else:
         forest, info, noise_var, weights = _sweep_trees(
             task, state, leaf_of_row, g, h, correction, work, rng
         )
+    # From the trees and not carried along: rounding does not add up, and a sampler that was stopped
+    # goes on as if it had not been.
+    f = sum_of_trees(forest, leaf_of_row)
+    if correction.kind == "sweep" or task.noise_update == "sweep":
+        noise_var = _draw_noise(task, f, rng)
     counts = count_splits(forest, task.design.num_codes.size)
-    return SamplerState(forest, noise_var, counts, weights), leaf_of_row, info
+    return SamplerState(forest, noise_var, counts, weights), leaf_of_row, f, info
 
 
 def _sweep_trees(
@@ -254,7 +266,10 @@ def _sweep_trees(
     work: Workspace,
     rng: np.random.Generator,
 ) -> tuple[Forest, SweepInfo, float, NDArray[np.float64]]:
-    """Replace tree after tree. `leaf_of_row` is overwritten; returns noise and weights, too."""
+    """Replace tree after tree. `leaf_of_row` is overwritten.
+
+    Returns noise variance and column weights, too, as far as they are drawn after trees.
+    """
     num_views, num_columns = task.views.column.size, task.views.is_categorical.size
     is_corrected = correction.kind == "tree"
     # Weights that follow the splits of the tree to be replaced are no part of its prior, and would
@@ -265,16 +280,7 @@ def _sweep_trees(
     else:
         mtry = num_views_of(correction.mtry, task.views)
         choice = column_choice(num_views, mtry, state.column_weights)
-    side = SideDraws(
-        draws_noise=True,
-        noise_var=np.array([state.noise_var]),
-        # The kernel counts rows, each with its own variance.
-        noise_shape=task.noise_shape + (float(task.weight.sum()) - task.y.size),
-        noise_rate=task.noise_rate,
-        draws_weights=task.correction.kind == "none"
-        and (task.correction.mtry or num_columns) < num_columns,
-        split_counts=state.split_counts.copy(),
-    )
+    side = _side_draws(task, state)
     forest, info = sweep(
         state.forest,
         leaf_of_row,
@@ -289,12 +295,34 @@ def _sweep_trees(
         choice=choice,
         side=side,
     )
-    return forest, info, float(side.noise_var[0]), choice.weights
+    noise_var = state.noise_var if side is None else float(side.noise_var[0])
+    return forest, info, noise_var, choice.weights
+
+
+def _side_draws(task: Task, state: SamplerState) -> SideDraws | None:
+    """What is drawn after every tree, if anything is."""
+    num_columns = task.views.is_categorical.size
+    draws_noise = task.noise_update == "tree"
+    draws_weights = (
+        task.correction.kind == "none" and (task.correction.mtry or num_columns) < num_columns
+    )
+    if not (draws_noise or draws_weights):
+        return None
+    return SideDraws(
+        draws_noise,
+        noise_var=np.array([state.noise_var]),
+        # The kernel counts rows, each with its own variance.
+        noise_shape=task.noise_shape + (float(task.weight.sum()) - task.y.size),
+        noise_rate=task.noise_rate,
+        draws_weights=draws_weights,
+        split_counts=state.split_counts.copy(),
+    )
 
 
 def _draw_noise(task: Task, f: NDArray[np.float64], rng: np.random.Generator) -> float:
     """Draw the noise variance given f at the training rows, (n,)."""
-    rate = task.noise_rate + float(task.weight @ (task.y - f) ** 2)
+    # Not a product of BLAS: its rounding would depend on how many threads that uses.
+    rate = task.noise_rate + float(np.sum(task.weight * (task.y - f) ** 2))
     return 0.5 * rate / rng.standard_gamma(0.5 * (task.noise_shape + float(task.weight.sum())))
 
 

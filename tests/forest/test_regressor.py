@@ -54,6 +54,7 @@ def same_fit(one, other):
     [
         {},
         {"mtry": 4},
+        {"noise_update": "tree"},
         {"cut_prior": "cuts"},
         {"correction": "tree", "num_sweeps": 150, "burnin": 50},
     ],
@@ -98,7 +99,9 @@ CORRECTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [{}, {"mtry": 2}, *CORRECTED], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"mtry": 2}, {"noise_update": "tree"}, *CORRECTED], ids=str
+)
 def test_the_same_seed_gives_the_same_fit_and_another_does_not(rng, options):
     X, y = small_data(rng)
     model = small(**options).fit(X, y)
@@ -293,7 +296,14 @@ def test_a_fit_survives_pickling_and_copying_and_goes_on(rng, travel):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"mtry": 2}, *CORRECTED, {"cut_prior": "paper"}, {"burnin": 0}],
+    [
+        {},
+        {"mtry": 2},
+        {"noise_update": "tree"},
+        *CORRECTED,
+        {"cut_prior": "paper"},
+        {"burnin": 0},
+    ],
     ids=str,
 )
 def test_a_warm_start_goes_on_as_if_it_had_not_stopped(rng, options):

@@ -44,6 +44,8 @@ OPTIONS = [
     ({"noise_shape": np.nan}, ValueError, "noise_shape is nan, but must be positive"),
     ({"noise_rate": -1}, ValueError, "noise_rate is -1, but must be positive"),
     ({"noise_rate": "weak"}, TypeError, "noise_rate is 'weak', but must be a real number"),
+    ({"noise_update": "row"}, ValueError, "noise_update is 'row'.*'sweep', 'tree'"),
+    ({"noise_update": "tree", "correction": "sweep"}, ValueError, "can't be combined.*'sweep'"),
     ({"cut_prior": "rows"}, ValueError, "cut_prior is 'rows'.*'columns', 'cuts', 'paper'"),
     ({"correction": "full"}, ValueError, "correction is 'full'.*'tree', 'sweep', 'none'"),
     ({"correction": None}, ValueError, "correction is None"),

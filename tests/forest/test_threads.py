@@ -41,6 +41,7 @@ def assert_same(one, other):
     [
         {},
         {"mtry": 3},
+        {"noise_update": "tree"},
         {"cut_prior": "cuts"},
         {"cut_prior": "paper", "max_depth": 6},
         {"correction": "tree"},

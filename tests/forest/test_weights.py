@@ -21,11 +21,13 @@ def fitted(X, y, weight=None, **options):
     return XBARTRegressor(**(defaults | options)).fit(X, y, sample_weight=weight)
 
 
-def test_equal_weights_are_rows_many_times(rng):
+@pytest.mark.parametrize("noise_update", ["sweep", "tree"])
+def test_equal_weights_are_rows_many_times(rng, noise_update):
     """Of weight 3, so that they are not carried out by repetition; all else is equal by order."""
     X, y = data(rng)
-    weighted = fitted(X, y, np.full(30, 3))
-    repeated = fitted(np.repeat(X, 3, axis=0), np.repeat(y, 3))
+    how = {"noise_update": noise_update}
+    weighted = fitted(X, y, np.full(30, 3), **how)
+    repeated = fitted(np.repeat(X, 3, axis=0), np.repeat(y, 3), **how)
     np.testing.assert_allclose(weighted.noise_sd_, repeated.noise_sd_, rtol=1e-9)
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-9)
     assert abs(weighted.predict(X) - fitted(X, y).predict(X)).max() > 1e-3

@@ -32,10 +32,18 @@ def data():
     return X, y
 
 
-@pytest.fixture(scope="module", params=["tree", "tree, one column in two", "sweep"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        {},
+        {"mtry": 1},
+        {"noise_update": "tree"},
+        {"correction": "sweep"},
+    ],
+    ids=str,
+)
 def drawn(data, request):
-    correction, _, is_subset = request.param.partition(", ")
-    return draw(*data, correction=correction, mtry=1 if is_subset else None)
+    return draw(*data, **request.param)
 
 
 def draw(X, y, **options):
