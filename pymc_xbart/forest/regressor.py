@@ -90,9 +90,9 @@ class XBARTRegressor(Estimator):
         vanish where trees can follow every row; free of the unit of y; and worth three rows.
     noise_update : {"sweep", "tree"}, default "sweep"
         How often the noise variance is drawn: once a sweep, or, as in [1]_, after every tree. Then
-        noise falls within the first sweeps, so that later trees split more finely what the first
-        ones have left; uncorrected, forests do not come back from there, and are larger and predict
-        less well where there is little noise.
+        noise falls within the first sweep, so that a few large trees follow all that there is of f,
+        and the others find nothing to do. Uncorrected, forests stay like that: where there is
+        little noise, they take longer and predict less well.
     min_samples_leaf : int, default 1
         Rows that both sides of a split must keep.
     max_depth : int, optional

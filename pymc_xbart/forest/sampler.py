@@ -11,8 +11,8 @@ trees at 0; the first sweep to use `mtry` columns is the first that is kept, whi
 begin one sweep earlier; column weights are not drawn where they are of no use, which is where all
 columns are considered.
 
-Why once a sweep: in the first sweeps the noise falls with every tree, so that later trees, which
-see less of it, split more finely what the first ones have left, and forests stay uneven.
+Why once a sweep: in the first one the noise would fall with every tree, so that a few large trees
+follow all that there is of f, and the others find nothing to do. Forests stay like that.
 """
 
 import hashlib
