@@ -47,8 +47,8 @@ def stochtree(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, settings: dict[st
       columns are drawn once for a tree and with equal weights.)
     * Same sweeps: 40, the predictions of the last 25 averaged, no MCMC steps.
     * Same start: forest 0, noise variance var(y). Both have next to no prior on the noise variance,
-      compared with n rows. stochtree draws it once a sweep, the paper after each tree; this is a
-      draw of microseconds.
+      compared with n rows. Both draw it once a sweep (the paper after each tree, see
+      `noise_update`).
     * Same work: stochtree keeps what it has predicted for the training rows in any case, and
       predicts the hold-out rows with all 40 forests rather than 25. That is under 1 % of its time.
     * One thread each, and both are compiled before the clock starts.
