@@ -30,6 +30,7 @@ class Correction(NamedTuple):
     regrow: float = REGROW  # share of the trees that a sweep grows from the root, for "tree"
     sweeps_per_draw: int | None = None
     is_tuning: bool = False  # whether a sweep may learn something for later ones
+    is_first: bool = False  # whether it is one of the first, in which trees have yet to find f
 
     def num_regrown(self, num_trees: int) -> int:
         """Count the trees that a sweep grows from the root: all, except with "tree"."""

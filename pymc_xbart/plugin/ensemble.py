@@ -206,6 +206,8 @@ class Ensemble:
                 *state[:2], g, h, self.design, prior, self._work, rng, scan=correction.scan
             )
             return self.state_of(forest, leaf_of_row), report_of(info)
+        if correction.is_first:
+            g, h = soften(g, h)
         forest, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -307,6 +309,23 @@ class Ensemble:
         if num_considered not in self._choices:
             self._choices[num_considered] = choose_for_trees(num_considered, self.views, prior)
         return self._choices[num_considered]
+
+
+def soften(
+    g: NDArray[np.float64], h: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Let a log-likelihood, by its `g` and `h` (n,), expect residuals as large as they are.
+
+    Before trees have found f, residuals are far larger than the noise says. A tree then follows all
+    that there is of f by itself, with thousands of leaves, and leaves nothing to the others; sweeps
+    take long to come back from there. In the paper's algorithm, noise starts as large as y.
+    """
+    is_seen = h > 0.0
+    if not is_seen.any():
+        return g, h
+    with np.errstate(over="ignore"):
+        excess = np.mean(g[is_seen] ** 2 / h[is_seen])  # 1 where the noise is right
+    return (g / excess, h / excess) if 1.0 < excess < np.inf else (g, h)
 
 
 def compile_kernels(correction: Correction, *, is_quadratic: bool, num_threads: int = 1) -> None:

@@ -147,7 +147,9 @@ class XBARTStep(BlockedStep):
     values. All of this is exact.
 
     The first sweeps of tuning, 15 [1]_ or half of it if that is less, are uncorrected, to arrive
-    fast; later ones, and all of a run with ``tune=0``, are corrected.
+    fast; later ones, and all of a run with ``tune=0``, are corrected. Under a quadratic
+    log-likelihood, these first sweeps take noise to be as large as what trees have left of the
+    data, if it is smaller: else one tree would follow all that there is of f by itself.
 
     Per draw and forest, `sample_stats` has ``<name>_leaves``, ``<name>_depth`` and
     ``<name>_acceptance``: leaves per tree, depth of a tree's deepest leaf, and the share of trees
@@ -238,7 +240,7 @@ class XBARTStep(BlockedStep):
         if self.tune:
             self.num_sweeps += 1
             if self.num_sweeps <= self.num_first:
-                correction = correction._replace(kind="none")
+                correction = correction._replace(kind="none", is_first=True)
         for target in self._targets:
             point[target.value_name], report = self._update(target, point, correction)
             stats |= dict(zip(stat_names(target.name), report, strict=True))
