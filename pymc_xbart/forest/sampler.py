@@ -238,7 +238,7 @@ def _sweep_once(
     """Sweep once; `leaf_of_row` (num_trees, n) is overwritten, f (n,) is that of the trees."""
     h = task.weight / state.noise_var
     g = h * (task.y - f)
-    weights = state.column_weights
+    noise_var, weights = state.noise_var, state.column_weights
     if correction.kind == "sweep":
         forest, leaf_of_row, info = sweep_as_one(
             state.forest, leaf_of_row, g, h, task.design, task.prior, work, rng
@@ -250,7 +250,7 @@ def _sweep_once(
     # From the trees and not carried along: rounding does not add up, and a sampler that was stopped
     # goes on as if it had not been.
     f = sum_of_trees(forest, leaf_of_row)
-    if correction.kind == "sweep" or task.noise_update == "sweep":
+    if task.noise_update == "sweep":
         noise_var = _draw_noise(task, f, rng)
     counts = count_splits(forest, task.design.num_codes.size)
     return SamplerState(forest, noise_var, counts, weights), leaf_of_row, f, info
