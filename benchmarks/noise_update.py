@@ -13,16 +13,14 @@ columns and with 10 of 30. Both ways see the same data sets and seeds, and take 
 """
 
 import argparse
-import time
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from cut_priors import fit_one
 from results import describe_machine, keep, number, table
-from simulation import FUNCTIONS, Problem, simulate
+from simulation import FUNCTIONS, simulate
 
-from pymc_xbart import XBARTRegressor
 from pymc_xbart.forest.options import NOISE_UPDATES
 
 KAPPAS = (0.1, 1.0, 10.0)
@@ -34,7 +32,7 @@ FIRST_SEED = 2000  # other data sets than those of `paper_table`
 def main() -> None:
     args = parse_arguments()
     for noise_update, mtry in product(NOISE_UPDATES, MTRY):  # keeps compilation out of the seconds
-        fit_one(simulate("Max", 1.0, 100, 0), 0, noise_update, mtry)
+        fit_one(simulate("Max", 1.0, 100, 0), noise_update=noise_update, mtry=mtry)
     runs = []
     for replication, function, kappa, mtry in product(range(args.reps), FUNCTIONS, KAPPAS, MTRY):
         seed = FIRST_SEED + replication
@@ -42,7 +40,8 @@ def main() -> None:
         turn = NOISE_UPDATES if replication % 2 == 0 else NOISE_UPDATES[::-1]
         for noise_update in turn:
             cell = {"function": function, "kappa": kappa, "mtry": "all" if mtry is None else mtry}
-            result = fit_one(problem, seed, noise_update, mtry)
+            options = {"noise_update": noise_update, "mtry": mtry, "random_state": seed}
+            result = fit_one(problem, **options)
             runs.append({**cell, "seed": seed, "noise_update": noise_update, **result})
     text = report(pd.DataFrame(runs), args)
     print(text)
@@ -56,25 +55,10 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fit_one(problem: Problem, seed: int, noise_update: str, mtry: int | None) -> dict[str, Any]:
-    """Fit one regressor and describe it."""
-    model = XBARTRegressor(noise_update=noise_update, mtry=mtry, random_state=seed)
-    start = time.perf_counter()
-    model.fit(problem.X, problem.y)
-    seconds = time.perf_counter() - start
-    error = model.predict(problem.X_new) - problem.f_new
-    kept = slice(model.burnin, None)
-    return {
-        "seconds": seconds,
-        "rmse": float(np.sqrt(np.mean(error**2))) / problem.noise_sd,
-        "leaves": float(model.num_leaves_[kept].mean()),
-        "noise_sd": float(model.noise_sd_[kept].mean()) / problem.noise_sd,
-    }
-
-
 def report(runs: pd.DataFrame, args: argparse.Namespace) -> str:
     """One line a cell, and one for all."""
-    by_way = runs.pivot(index=[*CELL, "seed"], columns="noise_update")
+    in_noise = {field: runs[field] / runs["true_noise_sd"] for field in ("rmse", "noise_sd")}
+    by_way = runs.assign(**in_noise).pivot(index=[*CELL, "seed"], columns="noise_update")
     log_ratio = np.log(by_way["rmse"]["tree"] / by_way["rmse"]["sweep"])
     seconds = by_way["seconds"]["tree"] / by_way["seconds"]["sweep"]
     lines = []
