@@ -27,7 +27,13 @@ from results import describe_machine, keep, number, table
 from pymc_xbart import XBARTRegressor
 from pymc_xbart.forest.correction import BURN_IN, SCANS
 from pymc_xbart.forest.prior import TreeSettings, check_split_weights, tree_prior
-from pymc_xbart.kernels import encode, make_workspace, propose_forest, route_codes, sum_of_trees
+from pymc_xbart.kernels import (
+    encode,
+    find_leaves,
+    make_workspace,
+    propose_forest,
+    sum_of_trees,
+)
 
 NOISES = (0.1, 0.3, 1, 10)  # sd of the noise / sd(f)
 TREES = (5, 20, 50, 200)
@@ -202,8 +208,7 @@ def propose_forests(model: XBARTRegressor, problem: Problem, times: int, scan: s
     log_ratios = []
     for k in np.linspace(0, len(model.forests_) - 1, times).astype(int):
         forest = model.forests_[k]
-        leaf_of_row = np.empty((model.num_trees_, n), np.int32)
-        route_codes(forest, design.codes, leaf_of_row)
+        leaf_of_row = find_leaves(forest, design.codes)
         h = np.full(n, model.noise_sd_[model.burnin + k] ** -2)
         g = h * (problem.y - model.mean_ - sum_of_trees(forest, leaf_of_row))
         _, _, log_ratio, _ = propose_forest(

@@ -43,12 +43,13 @@ prior = kernels.Prior(
 )
 forest = kernels.stump_forest(NUM_TREES)
 work = kernels.make_workspace(ROWS, 3, prior.num_cutpoints)
-leaf_of_row = np.zeros((NUM_TREES, ROWS), np.int32)
+leaf_of_row = kernels.make_leaf_of_row(NUM_TREES, ROWS)
 h = np.full(ROWS, 1.0 / NOISE_VAR)
 f = np.zeros(ROWS)
 mean = np.zeros(ROWS)
 for _ in range(20):
-    forest, info = kernels.sweep(forest, leaf_of_row, (y - f) * h, h, design, prior, work, rng)
+    g = (y - f) * h
+    forest, leaf_of_row, info = kernels.sweep(forest, leaf_of_row, g, h, design, prior, work, rng)
     kernels.forest_values(forest, leaf_of_row, f)
     mean += f / 20
 print(info.num_leaves.shape[0], np.corrcoef(mean, y)[0, 1] > 0.8)

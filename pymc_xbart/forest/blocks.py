@@ -12,7 +12,7 @@ that Q gives. Each tree's does, and their sequence does since its order is drawn
 opposite one is as likely. Q must not depend on the trees of the block.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     """Some trees of a forest, and what they are at the rows of X."""
 
     trees: Forest
-    leaf_of_row: NDArray[np.int32]  # (number of trees, n)
+    leaf_of_row: NDArray[Any]  # (number of trees, n), uint8 or int32
 
     @property
     def values(self) -> Array:
@@ -83,18 +83,18 @@ class BlockSampler:
     def sweep(
         self,
         forest: Forest,
-        leaf_of_row: NDArray[np.int32],
+        leaf_of_row: NDArray[Any],
         f: Array,
         *,
         num_blocks: int,
         num_regrown: int,
-    ) -> tuple[Forest, NDArray[np.int32], SweepInfo, float]:
+    ) -> tuple[Forest, NDArray[Any], SweepInfo, float]:
         """Update every tree once.
 
         Parameters
         ----------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
         f : ndarray of shape (n,)
             Sum of the trees, and whatever else is constant.
         num_blocks : int
@@ -106,7 +106,7 @@ class BlockSampler:
         -------
         forest : Forest
             Its trees are in another order, which means nothing.
-        leaf_of_row : ndarray of shape (num_trees, n), int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
         info : SweepInfo
         acceptance : float
             Mean over blocks of the probability to be accepted.
@@ -139,10 +139,15 @@ class BlockSampler:
 
     def _propose(self, block: Block, f: Array, num_regrown: int) -> tuple[Block, SweepInfo]:
         """Update each tree of a block under Q."""
-        leaf_of_row = block.leaf_of_row.copy()
-        trees, info = sweep(
-            *(block.trees, leaf_of_row, self._quadratic.gradient(f), self._quadratic.curvature),
-            *(self._design, self._prior, self._work, self._rng),
+        trees, leaf_of_row, info = sweep(
+            block.trees,
+            block.leaf_of_row.copy(),
+            self._quadratic.gradient(f),
+            self._quadratic.curvature,
+            self._design,
+            self._prior,
+            self._work,
+            self._rng,
             is_corrected=True,
             num_regrown=num_regrown,
             redraws_leaves=False,

@@ -18,7 +18,7 @@ the ratio that of `kernels.regrow`.
 """
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Tree(NamedTuple):
     """One tree of a forest."""
 
     nodes: Forest  # of one tree
-    leaf: NDArray[np.int32]  # (1, n)
+    leaf: NDArray[Any]  # (1, n)
 
     @property
     def values(self) -> Array:
@@ -125,18 +125,18 @@ class TreeSampler:
     def sweep(
         self,
         forest: Forest,
-        leaf_of_row: NDArray[np.int32],
+        leaf_of_row: NDArray[Any],
         f: Array,
         *,
         is_corrected: bool,
         num_regrown: int,
-    ) -> tuple[Forest, NDArray[np.int32], SweepInfo]:
+    ) -> tuple[Forest, NDArray[Any], SweepInfo]:
         """Update every tree once.
 
         Parameters
         ----------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
         f : ndarray of shape (n,)
             Sum of the trees, and whatever else is constant.
         is_corrected : bool
@@ -148,7 +148,7 @@ class TreeSampler:
         Returns
         -------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
         info : SweepInfo
         """
         trees = _split(forest, leaf_of_row)
@@ -170,8 +170,8 @@ class TreeSampler:
         return forest, leaf_of_row, info
 
     def sweep_as_one(
-        self, forest: Forest, leaf_of_row: NDArray[np.int32], f: Array, *, scan: str
-    ) -> tuple[Forest, NDArray[np.int32], SweepInfo]:
+        self, forest: Forest, leaf_of_row: NDArray[Any], f: Array, *, scan: str
+    ) -> tuple[Forest, NDArray[Any], SweepInfo]:
         """Propose a whole new forest, as `kernels.sweep_as_one` does. See `sweep`."""
         current = _split(forest, leaf_of_row)
         is_reversible = scan == "reversible"
@@ -311,10 +311,10 @@ def _is_same_structure(one: Tree, other: Tree) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _split(forest: Forest, leaf_of_row: NDArray[np.int32]) -> list[Tree]:
+def _split(forest: Forest, leaf_of_row: NDArray[Any]) -> list[Tree]:
     leaves = (leaf[None] for leaf in np.ascontiguousarray(leaf_of_row))
     return [Tree(*pair) for pair in zip(split_forest(forest), leaves, strict=True)]
 
 
-def _join(trees: list[Tree]) -> tuple[Forest, NDArray[np.int32]]:
+def _join(trees: list[Tree]) -> tuple[Forest, NDArray[Any]]:
     return join_forests([tree.nodes for tree in trees]), np.concatenate([t.leaf for t in trees])

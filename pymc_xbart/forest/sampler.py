@@ -17,7 +17,7 @@ follow all that there is of f, and the others find nothing to do. Forests stay l
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,8 @@ from pymc_xbart.kernels import (
     Workspace,
     column_choice,
     cut_values,
+    find_leaves,
     make_workspace,
-    route_codes,
     stump_forest,
     sum_of_trees,
     sweep,
@@ -131,7 +131,7 @@ class Trace(NamedTuple):
     split_counts: list[NDArray[np.int64]]  # (p,)
     # of all sweeps
     noise_sd: list[float]
-    num_leaves: list[NDArray[np.int32]]  # (num_trees,)
+    num_leaves: list[NDArray[Any]]  # (num_trees,)
     regrown: list[NDArray[np.bool_]]  # (num_trees,)
     accepted: list[NDArray[np.bool_]]  # (num_trees,)
 
@@ -211,8 +211,7 @@ def draw_sweeps(
     """
     num_views, num_rows = task.design.codes.shape
     work = make_workspace(num_rows, num_views, task.prior.num_cutpoints, task.num_threads)
-    leaf_of_row = np.empty((task.num_trees, num_rows), np.int32)
-    route_codes(state.forest, task.design.codes, leaf_of_row)
+    leaf_of_row = find_leaves(state.forest, task.design.codes)
     f = sum_of_trees(state.forest, leaf_of_row)
     for number in sweep_numbers:
         correction = task.correction
@@ -229,12 +228,12 @@ def draw_sweeps(
 def _sweep_once(
     task: Task,
     state: SamplerState,
-    leaf_of_row: NDArray[np.int32],
+    leaf_of_row: NDArray[Any],
     f: NDArray[np.float64],
     correction: Correction,
     work: Workspace,
     rng: np.random.Generator,
-) -> tuple[SamplerState, NDArray[np.int32], NDArray[np.float64], SweepInfo]:
+) -> tuple[SamplerState, NDArray[Any], NDArray[np.float64], SweepInfo]:
     """Sweep once; `leaf_of_row` (num_trees, n) is overwritten, f (n,) is that of the trees."""
     h = task.weight / state.noise_var
     g = h * (task.y - f)
@@ -244,7 +243,7 @@ def _sweep_once(
             state.forest, leaf_of_row, g, h, task.design, task.prior, work, rng
         )
     else:
-        forest, info, noise_var, weights = _sweep_trees(
+        forest, leaf_of_row, info, noise_var, weights = _sweep_trees(
             task, state, leaf_of_row, g, h, correction, work, rng
         )
     # From the trees and not carried along: rounding does not add up, and a sampler that was stopped
@@ -259,13 +258,13 @@ def _sweep_once(
 def _sweep_trees(
     task: Task,
     state: SamplerState,
-    leaf_of_row: NDArray[np.int32],
+    leaf_of_row: NDArray[Any],
     g: NDArray[np.float64],
     h: NDArray[np.float64],
     correction: Correction,
     work: Workspace,
     rng: np.random.Generator,
-) -> tuple[Forest, SweepInfo, float, NDArray[np.float64]]:
+) -> tuple[Forest, NDArray[Any], SweepInfo, float, NDArray[np.float64]]:
     """Replace tree after tree. `leaf_of_row` is overwritten.
 
     Returns noise variance and column weights, too, as far as they are drawn after trees.
@@ -281,7 +280,7 @@ def _sweep_trees(
         mtry = num_views_of(correction.mtry, task.views)
         choice = column_choice(num_views, mtry, state.column_weights)
     side = _side_draws(task, state)
-    forest, info = sweep(
+    forest, leaf_of_row, info = sweep(
         state.forest,
         leaf_of_row,
         g,
@@ -296,7 +295,7 @@ def _sweep_trees(
         side=side,
     )
     noise_var = state.noise_var if side is None else float(side.noise_var[0])
-    return forest, info, noise_var, choice.weights
+    return forest, leaf_of_row, info, noise_var, choice.weights
 
 
 def _side_draws(task: Task, state: SamplerState) -> SideDraws | None:

@@ -22,6 +22,7 @@ from pymc_xbart.kernels.full_sweep import (
     sweep_as_one,
 )
 from pymc_xbart.kernels.grow import Workspace, make_workspace
+from pymc_xbart.kernels.leaf_numbers import find_leaves, make_leaf_of_row
 from pymc_xbart.kernels.marginal import marginal_values, profile_values
 from pymc_xbart.kernels.newton import cautious, log_prior_ratio, newton_step
 from pymc_xbart.kernels.noise import SideDraws
@@ -72,10 +73,12 @@ __all__ = [
     "encode",
     "expected_changes",
     "expected_values",
+    "find_leaves",
     "forest_values",
     "grow_successor",
     "join_forests",
     "log_prior_ratio",
+    "make_leaf_of_row",
     "make_workspace",
     "marginal_values",
     "newton_step",

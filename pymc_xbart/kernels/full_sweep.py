@@ -25,6 +25,7 @@ from pymc_xbart.kernels.evidence import log_evidence, read_curvature
 from pymc_xbart.kernels.gradient import put_in, take_out, take_up
 from pymc_xbart.kernels.grow import Workspace, build_tree, make_workspace
 from pymc_xbart.kernels.helpers import with_helpers
+from pymc_xbart.kernels.leaf_numbers import find_leaves, has_room, run_with_room
 from pymc_xbart.kernels.records import (
     NO_COLUMN,
     Design,
@@ -34,7 +35,7 @@ from pymc_xbart.kernels.records import (
     take_trees,
 )
 from pymc_xbart.kernels.regrow import record_leaves
-from pymc_xbart.kernels.route import route_codes, sum_of_trees
+from pymc_xbart.kernels.route import sum_of_trees
 from pymc_xbart.kernels.sweep import (
     append_tree,
     describe,
@@ -79,7 +80,7 @@ def sweep_as_one(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
     info : SweepInfo
     """
     proposed, new_leaf, log_ratio, info = propose_forest(
@@ -113,7 +114,7 @@ def propose_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
     log_ratio : float
         The proposal is to be accepted with probability min(1, exp(log_ratio)), as long as the
         log-likelihood is quadratic.
@@ -124,10 +125,17 @@ def propose_forest(
     is_backward = is_reversible and rng.random() < 0.5
     if is_backward:
         forest, leaf_of_row = _backward(forest), leaf_of_row[::-1]
-    new_leaf = np.array(leaf_of_row)
-    there, new, info = walk(
-        *(forest, np.ascontiguousarray(leaf_of_row), forest, new_leaf, False, is_reversible),
-        *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work, rng),
+
+    def run(leaf_of_row: np.ndarray) -> tuple[tuple[Any, ...], bool]:
+        new_leaf = np.array(leaf_of_row)
+        *results, had_room = walk(
+            *(forest, np.ascontiguousarray(leaf_of_row), forest, new_leaf, False, is_reversible),
+            *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work, rng),
+        )
+        return (new_leaf, *results), had_room
+
+    (new_leaf, there, new, info), leaf_of_row = run_with_room(
+        run, forest, leaf_of_row, design.codes, rng
     )
     new = trim(new)
     if is_reversible:
@@ -175,11 +183,7 @@ def proposal_log_density(
     """
     num_columns, num_rows = design.codes.shape
     work = make_workspace(num_rows, num_columns, prior.num_cutpoints)
-    leaves = []
-    for forest in (forest_from, forest_to):
-        leaf = np.empty((forest.tree_start.size - 1, num_rows), np.int32)
-        route_codes(forest, design.codes, leaf)
-        leaves.append(leaf)
+    leaves = [find_leaves(forest, design.codes) for forest in (forest_from, forest_to)]
     return walk_density(
         forest_from, leaves[0], forest_to, leaves[1], g, h, design, prior, work
     ).proposal
@@ -197,7 +201,7 @@ def walk_density(
     work: Workspace,
 ) -> WalkDensity:
     """Evaluate the proposal of one forest from another, with g and h (n,) at the first."""
-    density, _, _ = walk(
+    density, _, _, _ = walk(
         *(origin, np.ascontiguousarray(origin_leaf)),
         *(destination, np.ascontiguousarray(destination_leaf), True, False),
         *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work),
@@ -230,7 +234,7 @@ def _backward(forest: Forest) -> Forest:
     return take_trees(forest, np.arange(forest.tree_start.size - 1)[::-1])
 
 
-def walk(*arguments: Any) -> tuple[WalkDensity, Forest, SweepInfo]:
+def walk(*arguments: Any) -> tuple[WalkDensity, Forest, SweepInfo, bool]:
     """Call `_walk`, with helpers if the workspace has a crew."""
     *others, g, h, design, prior, choice, work, rng = arguments
     destination_leaf = others[3]
@@ -259,7 +263,8 @@ def _walk(
     """Replace the trees of `origin` in order, by new ones or by those of a given `destination`.
 
     g is overwritten, and so is `destination_leaf` unless the destination is given. Returns the
-    densities, and the forest that was grown (empty if none was) with its info.
+    densities, the forest that was grown (empty if none was) with its info, and whether its trees
+    had room in `destination_leaf`. If not, the walk has ended at the first that did not.
     """
     num_trees = origin.tree_start.size - 1
     curvature = read_curvature(prior.leaf_var, h, work.blank)
@@ -307,6 +312,8 @@ def _walk(
             for node in range(num_nodes):
                 tree[node]["value"] = destination.value[destination.tree_start[index] + node]
         else:
+            if not has_room(destination_leaf, num_nodes):
+                return WalkDensity(proposal, log_prior, log_w, origin_log_w), new, info, False
             draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
             record_leaves(tree, num_nodes, work.rows, destination_leaf[index])
             new = append_tree(new, index, tree, num_nodes)
@@ -317,7 +324,7 @@ def _walk(
         # leaf is what its likelihood integrates to.
         log_prior += leaf_prior - sum_of_evidences(tree, num_nodes, prior.leaf_var)
         put_in(tree, num_nodes, index, destination_leaf, g, h, work.value, None)
-    return WalkDensity(proposal, log_prior, log_w, origin_log_w), new, info
+    return WalkDensity(proposal, log_prior, log_w, origin_log_w), new, info, True
 
 
 @inner_kernel

@@ -11,11 +11,14 @@ the trees are to be proposed: with e the evidences of a tree's leaves under (g, 
 so that log w(T) - sum of e is prior over proposal, up to a constant, with log w = 0 for the latter.
 """
 
+from typing import Any
+
 import numpy as np
 
 from pymc_xbart.kernels.columns import ColumnChoice, column_choice
 from pymc_xbart.kernels.full_sweep import walk
 from pymc_xbart.kernels.grow import Workspace
+from pymc_xbart.kernels.leaf_numbers import run_with_room
 from pymc_xbart.kernels.records import NO_COLUMN, Design, Forest, Prior
 from pymc_xbart.kernels.sweep import sweep, trim
 
@@ -39,7 +42,7 @@ def grow_successor(
     ----------
     tree : Forest
         Of the one tree that may be replaced.
-    leaf_of_row : ndarray of shape (1, n), int32
+    leaf_of_row : ndarray of shape (1, n), uint8 or int32
     g, h : ndarray of shape (n,)
         d log p / d f and -d^2 log p / d f^2 >= 0, or what stands in for it, without the tree.
     design, prior, work, rng
@@ -52,7 +55,7 @@ def grow_successor(
     Returns
     -------
     successor : Forest
-    leaf_of_row : ndarray of shape (1, n), int32
+    leaf_of_row : ndarray of shape (1, n), uint8 or int32
     log_w : float
         Of the successor.
     current_log_w : float
@@ -60,11 +63,16 @@ def grow_successor(
     """
     if choice is None:
         choice = column_choice(design.num_codes.size)
-    new_leaf = np.empty_like(leaf_of_row)
-    density, successor, _ = walk(
-        *(_without_values(tree), leaf_of_row, tree, new_leaf, False, evaluates),
-        *(g.copy(), h, design, prior, choice, work, rng),
-    )
+
+    def run(leaf_of_row: np.ndarray) -> tuple[tuple[Any, ...], bool]:
+        new_leaf = np.empty_like(leaf_of_row)
+        density, successor, _, had_room = walk(
+            *(_without_values(tree), leaf_of_row, tree, new_leaf, False, evaluates),
+            *(g.copy(), h, design, prior, choice, work, rng),
+        )
+        return (density, successor, new_leaf), had_room
+
+    (density, successor, new_leaf), _ = run_with_room(run, tree, leaf_of_row, design.codes, rng)
     log_w, current_log_w = density.log_w, density.origin_log_w
     if choice.is_per_tree:
         # The columns that a tree splits on are considered for certain.
@@ -84,7 +92,7 @@ def tree_log_w(
 ) -> float:
     """Evaluate log w of a tree that might have been grown, see `grow_successor`."""
     tree = _without_values(tree)
-    density, _, _ = walk(
+    density, _, _, _ = walk(
         *(tree, leaf_of_row, tree, leaf_of_row, True, False),
         *(g.copy(), h, design, prior, column_choice(design.num_codes.size), work),
         np.random.default_rng(0),  # nothing is left to chance on a given way
@@ -105,9 +113,8 @@ def redraw_successor(
     choice: ColumnChoice | None = None,
 ) -> tuple[Forest, np.ndarray]:
     """Redraw some splits of a tree. Parameters and first results are those of `grow_successor`."""
-    new_leaf = leaf_of_row.copy()
-    successor, _ = sweep(
-        *(_without_values(tree), new_leaf, g, h, design, prior, work, rng),
+    successor, new_leaf, _ = sweep(
+        *(_without_values(tree), leaf_of_row.copy(), g, h, design, prior, work, rng),
         is_corrected=True,
         num_regrown=0,
         choice=choice,

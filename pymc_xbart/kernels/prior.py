@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
+from pymc_xbart.kernels.leaf_numbers import WIDE, make_leaf_of_row, put_leaf
 from pymc_xbart.kernels.records import (
     COLUMNS,
     CUTS,
@@ -36,18 +37,20 @@ def draw_prior_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
     """
     num_rows = design.codes.shape[1]
-    leaf_of_row = np.empty((num_trees, num_rows), np.int32)
+    leaf_of_row = make_leaf_of_row(num_trees, num_rows)
+    leaf = np.empty(num_rows, WIDE)
     size = num_buckets(prior.num_cutpoints)
     scratch = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(design.num_codes.size)
     # A tree over n rows has at most 2 n - 1 nodes.
     room = [np.empty(2 * num_rows, np.int32) for _ in range(4)]
     value = np.empty(2 * num_rows)
     trees = []
-    for leaf in leaf_of_row:
+    for index in range(num_trees):
         num_nodes = _draw_tree(design, prior, leaf, *room, value, *scratch, rng)
+        leaf_of_row = put_leaf(leaf_of_row, index, leaf, num_nodes)
         trees.append([array[:num_nodes].copy() for array in (*room[:3], value)])
     tree_start = np.cumsum([0, *(tree[0].size for tree in trees)], dtype=np.int64)
     return Forest(

@@ -23,6 +23,7 @@ from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.draw import log_sum_exp
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.grow import draw_option
+from pymc_xbart.kernels.leaf_numbers import has_room
 from pymc_xbart.kernels.node_cuts import lone_node
 from pymc_xbart.kernels.partition import gather_leaves, open_root
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN
@@ -40,7 +41,7 @@ def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work
 
     Parameters
     ----------
-    leaf : (n,) int32
+    leaf : (n,) uint8 or int32
         Leaf of each row in the tree; overwritten.
     h : (n,) float64
     choice : ColumnChoice
@@ -49,7 +50,8 @@ def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work
     Returns
     -------
     int
-        Number of nodes of the successor, which is `work.tree`.
+        Number of nodes of the successor, which is `work.tree`. Where they are too many for `leaf`,
+        it is not finished.
     """
     tree = work.tree
     num_nodes = load_tree(forest, index, tree)
@@ -57,6 +59,8 @@ def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work
         num_nodes = redraw_split(
             tree, num_nodes, leaf, h, design, prior, curvature, choice, work, rng
         )
+        if not has_room(leaf, num_nodes):
+            return num_nodes
     sum_leaves(tree, num_nodes, leaf, h, curvature, work.rows)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return num_nodes
@@ -211,9 +215,12 @@ def divide(design, prior, curvature, node, column, cut, log_stop, work):
 
 @inner_kernel
 def put_split(tree, num_nodes, site, column, halves, rows, leaf):
-    """Let a site split. Returns the new number of nodes."""
+    """Let a site split, if `leaf` has room for it. Returns the new number of nodes."""
     is_new = is_leaf(tree, site)
     left = np.int64(num_nodes) if is_new else np.int64(tree[site]["left"])
+    num_nodes = num_nodes + 2 if is_new else num_nodes
+    if not has_room(leaf, num_nodes):
+        return num_nodes
     tree[site]["column"] = column
     tree[site]["cut"] = halves.last_left
     tree[site]["left"] = left
@@ -225,7 +232,7 @@ def put_split(tree, num_nodes, site, column, halves, rows, leaf):
         leaf[row[i]] = left
     for i in range(POSITION_DTYPE(halves.middle), POSITION_DTYPE(halves.stop)):
         leaf[row[i]] = left + 1
-    return num_nodes + 2 if is_new else num_nodes
+    return num_nodes
 
 
 @inner_kernel

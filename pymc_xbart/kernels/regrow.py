@@ -12,6 +12,7 @@ import numpy as np
 from pymc_xbart.kernels.columns import draw_subset
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 from pymc_xbart.kernels.grow import Built, build_tree
+from pymc_xbart.kernels.leaf_numbers import has_room
 from pymc_xbart.kernels.records import NO_COLUMN
 from pymc_xbart.kernels.tree import draw_leaf_values
 
@@ -24,7 +25,7 @@ def regrow_tree(forest, index, leaf, h, design, prior, curvature, choice, is_cor
 
     Parameters
     ----------
-    leaf : (n,) int32
+    leaf : (n,) uint8 or int32
         Leaf of each row in the tree; overwritten.
     h : (n,) float64
     is_corrected : bool
@@ -34,7 +35,8 @@ def regrow_tree(forest, index, leaf, h, design, prior, curvature, choice, is_cor
     Returns
     -------
     num_nodes : int
-        Of the successor, which is `work.tree` if it is new, else `work.current`.
+        Of the successor, which is `work.tree` if it is new, else `work.current`. Where they are too
+        many for `leaf`, it stays as it was.
     is_accepted : bool
     """
     start = forest.tree_start[index]
@@ -73,7 +75,7 @@ def regrow_tree(forest, index, leaf, h, design, prior, curvature, choice, is_cor
         is_accepted = np.log(rng.random()) < log_ratio
     tree = work.tree if is_accepted else work.current
     num_nodes = built.num_nodes if is_accepted else stop - start
-    if is_accepted:
+    if is_accepted and has_room(leaf, num_nodes):
         record_leaves(tree, num_nodes, work.rows, leaf)
     draw_leaf_values(tree, num_nodes, prior.leaf_var, rng)
     return num_nodes, is_accepted

@@ -19,7 +19,7 @@ def route_codes(forest, codes, leaf_of_row):
     forest : Forest
     codes : (p, n) uint16
         Of the design that the forest was grown on.
-    leaf_of_row : (num_trees, n) int32
+    leaf_of_row : (num_trees, n) uint8 or int32
         Overwritten.
     """
     for tree in range(leaf_of_row.shape[0]):
@@ -175,7 +175,7 @@ def _count_rows(forest, leaf_of_row, num_rows):
 @inner_kernel
 def _rows_of_leaf(leaf, node):
     """Count the rows in one leaf, with `leaf` (n,) that of each row. See `tally_of_leaf`."""
-    count = np.int32(0)  # as wide as the leaves, so that as many go at a time
+    count = np.int32(0)  # half as wide as an index, so that twice as many go at a time
     for i in range(leaf.size):
         count = np.int32(count + np.int32(leaf[i] == node))
     return count

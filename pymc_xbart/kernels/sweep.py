@@ -12,6 +12,7 @@ from pymc_xbart.kernels.evidence import read_curvature
 from pymc_xbart.kernels.gradient import put_in, take_out, take_up
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.helpers import with_helpers
+from pymc_xbart.kernels.leaf_numbers import has_room, run_with_room
 from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
@@ -34,14 +35,14 @@ def sweep(
     redraws_leaves: bool = True,
     choice: ColumnChoice | None = None,
     side: SideDraws | None = None,
-) -> tuple[Forest, SweepInfo]:
+) -> tuple[Forest, np.ndarray, SweepInfo]:
     """Update every tree once.
 
     Parameters
     ----------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
-        Leaf of each row in each tree; overwritten with that of the new forest.
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        Leaf of each row in each tree, see `leaf_numbers`; overwritten.
     g, h : ndarray of shape (n,)
         d log p / d f and -d^2 log p / d f^2 >= 0 at the current forest.
     design : Design
@@ -72,31 +73,42 @@ def sweep(
     Returns
     -------
     forest : Forest
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        The same array, unless a tree has outgrown it.
     info : SweepInfo
     """
     if choice is None:
         choice = column_choice(design.num_codes.size)
     num_trees = forest.tree_start.size - 1
-    g, h = g.copy(), h.copy()
-    nodes, info = with_helpers(
-        *(leaf_of_row, g, h, design, prior, work),
-        lambda work: _sweep(
-            forest,
-            leaf_of_row,
-            g,
-            h,
-            design,
-            prior,
-            choice,
-            side,
-            is_corrected,
-            num_trees if num_regrown is None else num_regrown,
-            redraws_leaves,
-            work,
-            rng,
-        ),
-    )
-    return trim(nodes), info
+    drawn = () if side is None else (side.noise_var, side.split_counts, choice.weights)
+    before = [array.copy() for array in drawn]
+
+    def run(leaf_of_row: np.ndarray) -> tuple[tuple[Forest, SweepInfo], bool]:
+        for array, values in zip(drawn, before, strict=True):
+            array[:] = values
+        moved_g, moved_h = g.copy(), h.copy()
+        nodes, info, had_room = with_helpers(
+            *(leaf_of_row, moved_g, moved_h, design, prior, work),
+            lambda work: _sweep(
+                forest,
+                leaf_of_row,
+                moved_g,
+                moved_h,
+                design,
+                prior,
+                choice,
+                side,
+                is_corrected,
+                num_trees if num_regrown is None else num_regrown,
+                redraws_leaves,
+                work,
+                rng,
+            ),
+        )
+        return (nodes, info), had_room
+
+    (nodes, info), leaf_of_row = run_with_room(run, forest, leaf_of_row, design.codes, rng)
+    return trim(nodes), leaf_of_row, info
 
 
 def trim(forest: Forest) -> Forest:
@@ -121,7 +133,11 @@ def _sweep(
     work,
     rng,
 ):
-    """See `sweep`; g and h are overwritten, and the new forest has room behind its last node."""
+    """See `sweep`; g and h are overwritten, and the new forest has room behind its last node.
+
+    The last thing to be returned is whether the trees had room in `leaf_of_row`. If not, the sweep
+    has stopped at the first that did not.
+    """
     num_trees = forest.tree_start.size - 1
     curvature = read_curvature(prior.leaf_var, h, work.blank)
     new = empty_forest(num_trees, 2 * forest.column.size)
@@ -144,6 +160,8 @@ def _sweep(
             num_nodes = redraw_splits(
                 forest, index, leaf, h, design, prior, curvature, choice, work, rng
             )
+        if not has_room(leaf, num_nodes):
+            return new, info, False
         tree = work.current if is_regrown and not is_accepted else work.tree
         put_in(tree, num_nodes, index, leaf_of_row, g, h, work.value, work.crew)
         new = append_tree(new, index, tree, num_nodes)
@@ -162,7 +180,7 @@ def _sweep(
             redraw_leaves(
                 new, leaf_of_row, g, curvature, work.blank, work.rows, work.crew, block, rng
             )
-    return new, info
+    return new, info, True
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
 from pymc_xbart.kernels.histogram import num_buckets
+from pymc_xbart.kernels.leaf_numbers import WIDE, make_leaf_of_row, put_leaf
 from pymc_xbart.kernels.prior import divide, list_candidates
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN, Design, Forest, Prior
 
@@ -32,12 +33,13 @@ def transplant_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
     """
     num_rows = design.codes.shape[1]
     num_trees = forest.tree_start.size - 1
     cut = _codes_of_cuts(forest.column, cut_value, design)
-    leaf_of_row = np.empty((num_trees, num_rows), np.int32)
+    leaf_of_row = make_leaf_of_row(num_trees, num_rows)
+    leaf = np.empty(num_rows, WIDE)
     size = num_buckets(prior.num_cutpoints)
     scratch = np.empty(size, np.int64), np.empty(size, np.int64)
     num_nodes = forest.column.size
@@ -47,7 +49,8 @@ def transplant_forest(
     for index in range(num_trees):
         nodes = slice(*forest.tree_start[index : index + 2])
         tree = forest.column[nodes], cut[nodes], forest.left[nodes], forest.value[nodes].copy()
-        size = _transplant_tree(tree, design, prior, leaf_of_row[index], *room, *scratch)
+        size = _transplant_tree(tree, design, prior, leaf, *room, *scratch)
+        leaf_of_row = put_leaf(leaf_of_row, index, leaf, size)
         trees.append([array[:size].copy() for array in (column, new_cut, left, room[-1])])
     tree_start = np.cumsum([0, *(tree[0].size for tree in trees)], dtype=np.int64)
     return Forest(

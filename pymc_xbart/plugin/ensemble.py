@@ -40,6 +40,7 @@ from pymc_xbart.kernels import (
     column_choice,
     cut_values,
     draw_prior_forest,
+    make_leaf_of_row,
     make_workspace,
     rows_of_leaves,
     split_availability,
@@ -65,7 +66,7 @@ class EnsembleState(NamedTuple):
     """Trees, and what they are at the rows of X."""
 
     forest: Forest
-    leaf_of_row: NDArray[np.int32]  # (num_trees, n)
+    leaf_of_row: NDArray[Any]  # (num_trees, n), uint8 or int32
     f: NDArray[np.float64]  # (n,), prior mean plus sum of the trees
     # What tuning has learnt about a log-likelihood that is not quadratic; None if it was not asked
     surrogate: Surrogate | None = None
@@ -127,13 +128,13 @@ class Ensemble:
         """Rows of X."""
         return int(self.design.codes.shape[1])
 
-    def state_of(self, forest: Forest, leaf_of_row: NDArray[np.int32]) -> EnsembleState:
+    def state_of(self, forest: Forest, leaf_of_row: NDArray[Any]) -> EnsembleState:
         """Put trees together with their f."""
         return EnsembleState(forest, leaf_of_row, self.mu + sum_of_trees(forest, leaf_of_row))
 
     def stumps(self) -> EnsembleState:
         """Trees that do not split and have value 0: f is mu everywhere."""
-        leaf_of_row = np.zeros((self.num_trees, self.num_rows), np.int32)
+        leaf_of_row = make_leaf_of_row(self.num_trees, self.num_rows)
         return self.state_of(stump_forest(self.num_trees), leaf_of_row)
 
     def prior_with(self, sigma: float, split_weights: NDArray[np.float64]) -> Prior:
@@ -208,7 +209,7 @@ class Ensemble:
             return self.state_of(forest, leaf_of_row), report_of(info)
         if correction.is_first:
             g, h = soften(g, h)
-        forest, info = sweep(
+        forest, leaf_of_row, info = sweep(
             state.forest,
             state.leaf_of_row,
             g,
@@ -221,7 +222,7 @@ class Ensemble:
             num_regrown=correction.num_regrown(self.num_trees),
             choice=self._choice(correction, prior),
         )
-        return self.state_of(forest, state.leaf_of_row), report_of(info)
+        return self.state_of(forest, leaf_of_row), report_of(info)
 
     def sweep_nonquadratic(
         self,

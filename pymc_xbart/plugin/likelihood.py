@@ -143,7 +143,8 @@ class Likelihood:
         pymc.exceptions.SamplingError
             If the gradient or the curvature is not finite at `point`.
         """
-        if self._function is None:
+        whole = self._function
+        if whole is None:
             return
         rv = self._model[self._forest]
         value = self._model.rvs_to_values[rv]
@@ -152,14 +153,20 @@ class Likelihood:
         try:
             check_shapes(self._model, factors, point)
             for row in range(f[..., 0].size):
-                self._finite(self._function, f, point, row)
+                self._finite(whole, f, point, row)
         except (AssertionError, ValueError) as error:  # what PyTensor raises where shapes don't fit
             raise ValueError(self._misfit(f, error)) from error
         batch = f.shape[:-1]
         sigma, _ = Hyperparameters(self._model, rv, batch, self._mode)(point)
         mu = forest_inputs(rv).mu
-        probes = draw_probes(self._function, f, mu, sigma.reshape(batch), point, rng)
-        kind = find_kind(self._function, probes)
+        seed = rng.integers(2**63)
+
+        def kind_of(function: SecondOrder) -> Kind:  # by the same probes for each
+            again = np.random.default_rng(seed)
+            probes = draw_probes(whole, f, mu, sigma.reshape(batch), point, again)
+            return find_kind(function, probes)
+
+        kind = kind_of(whole)
         if kind is Kind.SEPARABLE:
             self.is_quadratic = False
             self._total = Total(self._model, value, list(factors.values()), self._mode)
@@ -167,7 +174,7 @@ class Likelihood:
             at_fault = [
                 name
                 for name, function in self._functions_by_name().items()
-                if find_kind(function, probes) is kind
+                if kind_of(function) is kind
             ]
             raise NotImplementedError(self._refusal(kind, at_fault or self.names))
 

@@ -13,6 +13,7 @@ more of quadratics than points can, see `second_order`; a forest's log-probabili
 if both agree.
 """
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
@@ -60,8 +61,8 @@ def draw_probes(
     sigma: NDArray[np.float64],
     point: Point,
     rng: np.random.Generator,
-) -> list[Probe]:
-    """Draw points to look at.
+) -> Iterator[Probe]:
+    """Draw points to look at, one at a time: each is three times as large as f.
 
     Parameters
     ----------
@@ -80,7 +81,6 @@ def draw_probes(
     points = [point]
     for _ in range(NUM_POINTS - 1):
         points += _other_point(function, f, point, rng)
-    probes = []
     for other in points:
         for spread in SPREADS:
             for row in range(flatten(f).shape[0]):
@@ -91,8 +91,7 @@ def draw_probes(
                 )[row]
                 direction = np.zeros(f.shape)
                 flatten(direction)[row] = rng.standard_normal(f.shape[-1])
-                probes.append(Probe(other, row, here, moved, direction))
-    return probes
+                yield Probe(other, row, here, moved, direction)
 
 
 def _other_point(
@@ -111,7 +110,7 @@ def _other_point(
     return []
 
 
-def find_kind(function: SecondOrder, probes: list[Probe]) -> Kind:
+def find_kind(function: SecondOrder, probes: Iterable[Probe]) -> Kind:
     """What the probes show of a log-probability: the worst, if they differ."""
     tolerance = float(np.sqrt(np.finfo(function.dtype).eps))
     with np.errstate(all="ignore"):

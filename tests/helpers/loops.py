@@ -8,6 +8,7 @@ from pymc_xbart.kernels.decorator import kernel
 from pymc_xbart.kernels.evidence import read_curvature
 from pymc_xbart.kernels.gradient import take_up
 from pymc_xbart.kernels.grow import build_tree
+from pymc_xbart.kernels.leaf_numbers import NARROW
 from pymc_xbart.kernels.sweep import _sweep, append_tree, empty_forest, trim
 from pymc_xbart.kernels.tree import draw_leaf_values
 
@@ -150,7 +151,7 @@ def _sweep_each(
     work,
     rng,
 ):
-    leaf_of_row = np.empty((num_trees, g.size), np.int32)
+    leaf_of_row = np.empty((num_trees, g.size), NARROW)
     f = np.empty(g.size)
     g_now = np.empty(g.size)
     h_now = np.empty(g.size)
@@ -162,7 +163,7 @@ def _sweep_each(
             for i in range(g.size):
                 g_now[i] = g[i] - h[i] * f[i]
                 h_now[i] = h[i]
-            forest, _info = _sweep(
+            forest, _info, _had_room = _sweep(
                 forest,
                 leaf_of_row,
                 g_now,

@@ -18,8 +18,8 @@ from pymc_xbart.kernels import (
     column_choice,
     draw_prior_forest,
     encode,
+    find_leaves,
     make_workspace,
-    route_codes,
     sum_of_trees,
 )
 from tests.helpers import exact, geweke, law, slow
@@ -127,9 +127,7 @@ class Posterior:
         ]
         values = VALUES[places]
         forest = exact.as_forest([tree], values[None])
-        leaf_of_row = np.empty((1, len(SMALL)), np.int32)
-        route_codes(forest, SMALL_DESIGN.codes, leaf_of_row)
-        return forest, leaf_of_row
+        return forest, find_leaves(forest, SMALL_DESIGN.codes)
 
 
 def features(tree, moments, common):

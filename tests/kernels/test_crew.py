@@ -13,6 +13,7 @@ from pymc_xbart.kernels import (
     column_choice,
     grow_successor,
     helpers,
+    make_leaf_of_row,
     make_workspace,
     redraw_successor,
     stump_forest,
@@ -61,13 +62,13 @@ def workspace(case, num_threads):
 def draw(case, work, *, choice=None, is_corrected=False, side=False):
     """Some sweeps from trees of one leaf: everything that they give."""
     rng = np.random.default_rng(1)
-    forest, leaf_of_row = stump_forest(NUM_TREES), np.zeros((NUM_TREES, case.num_rows), np.int32)
+    forest, leaf_of_row = stump_forest(NUM_TREES), make_leaf_of_row(NUM_TREES, case.num_rows)
     found = []
     draws, counts = None, np.zeros(case.num_columns, np.int64)
     for _ in range(NUM_SWEEPS):
         if side:
             draws = SideDraws(True, np.array([0.25]), 3.0, 1.0, True, counts)
-        forest, info = sweep(
+        forest, leaf_of_row, info = sweep(
             *(forest, leaf_of_row, case.g, case.h, case.design, case.prior, work, rng),
             is_corrected=is_corrected,
             num_regrown=2 if is_corrected else None,
@@ -114,11 +115,11 @@ def test_threads_change_nothing(rng, how, cut_prior, min_samples_leaf, curvature
 def draw_as_one(case, work):
     """A sweep in one proposal, and the successors of one tree."""
     rng = np.random.default_rng(1)
-    forest, leaf_of_row = stump_forest(NUM_TREES), np.zeros((NUM_TREES, case.num_rows), np.int32)
+    forest, leaf_of_row = stump_forest(NUM_TREES), make_leaf_of_row(NUM_TREES, case.num_rows)
     rest_of_problem = case.g, case.h, case.design, case.prior, work, rng
     forest, leaf_of_row, info = sweep_as_one(forest, leaf_of_row, *rest_of_problem)
     found = [*forest, leaf_of_row, *info]
-    tree, leaf_of_row = stump_forest(1), np.zeros((1, case.num_rows), np.int32)
+    tree, leaf_of_row = stump_forest(1), make_leaf_of_row(1, case.num_rows)
     for _ in range(2):
         tree, leaf_of_row, log_w, old_log_w = grow_successor(tree, leaf_of_row, *rest_of_problem)
         tree, leaf_of_row = redraw_successor(tree, leaf_of_row, *rest_of_problem)
@@ -206,7 +207,7 @@ def test_an_interrupt_leaves_no_thread_behind(rng):
         assert numba.config.DISABLE_JIT or not no_helpers()
         signal.raise_signal(signal.SIGINT)
 
-    leaves = np.zeros((NUM_TREES, case.num_rows), np.int32)
+    leaves = make_leaf_of_row(NUM_TREES, case.num_rows)
     with pytest.raises(KeyboardInterrupt):
         helpers.with_helpers(leaves, case.g.copy(), case.h, case.design, case.prior, work, run)
     assert no_helpers()

@@ -177,7 +177,7 @@ def test_what_only_borrows_arrays_returns_none():
     forest, leaf = kernels.draw_prior_forest(case.design, case.prior, 3, np.random.default_rng(0))
     g, h = np.zeros(20), np.ones(20)
     given = (case.design, case.prior, case.work, np.random.default_rng(0))
-    forest, _ = kernels.sweep(forest, leaf, g, h, *given)
+    forest, leaf, _ = kernels.sweep(forest, leaf, g, h, *given)
     kernels.sweep_as_one(forest, leaf, g, h, *given)
     borrowing = {
         name: value

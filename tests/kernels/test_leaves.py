@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from pymc_xbart.kernels import draw_prior_forest, stump_forest, sum_of_trees, sweep
+from pymc_xbart.kernels import (
+    draw_prior_forest,
+    make_leaf_of_row,
+    stump_forest,
+    sum_of_trees,
+    sweep,
+)
 from tests.helpers import cases, entrances, exact, inside, law, slow
 
 NUM_TREES = 4
@@ -92,7 +98,7 @@ def test_mean_and_spread_are_those_of_the_dense_law(rng):
 
 def test_every_tree_comes_into_a_block(rng):
     case = uniform_case(rng)
-    leaf_of_row = np.zeros((8, 40), np.int32)
+    leaf_of_row = make_leaf_of_row(8, 40)
     times = np.zeros(8)
     for seed in range(400):
         _, _, trees = inside.redraw_leaves(case, stump_forest(8), leaf_of_row, 4, seed)
@@ -105,7 +111,7 @@ def test_every_tree_comes_into_a_block(rng):
 def test_nothing_moves_where_rounding_leaves_no_factor(rng):
     case = uniform_case(rng)
     two = stump_forest(2)
-    leaf_of_row = np.zeros((2, 40), np.int32)
+    leaf_of_row = make_leaf_of_row(2, 40)
     # 1 / leaf_var disappears beside the curvature of 40 rows.
     singular = case._replace(prior=case.prior._replace(leaf_var=1e30))
     new, g, _ = inside.redraw_leaves(singular, two, leaf_of_row, ALL, 0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pymc_xbart.kernels import SideDraws, column_choice, stump_forest, sweep
+from pymc_xbart.kernels import SideDraws, column_choice, make_leaf_of_row, stump_forest, sweep
 from tests.helpers import entrances, inside, law
 
 NUM_DRAWS = 10_000
@@ -145,11 +145,11 @@ def some_sweeps(rng, side, mtry=None):
     y = X[:, 0] + X[:, 1] ** 2
     case = inside.make_case(X, weight * y / noise_var, weight / noise_var, leaf_var=0.2)
     choice = column_choice(3, mtry)
-    forest, leaf_of_row = stump_forest(4), np.zeros((4, 80), np.int32)
+    forest, leaf_of_row = stump_forest(4), make_leaf_of_row(4, 80)
     for _ in range(3):
         f = forest.value[forest.tree_start[:-1, None] + leaf_of_row].sum(axis=0)
         h = weight / (side.noise_var[0] if side.draws_noise else noise_var)
-        forest, _ = sweep(
+        forest, leaf_of_row, _ = sweep(
             forest,
             leaf_of_row,
             h * (y - f),

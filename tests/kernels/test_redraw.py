@@ -7,6 +7,7 @@ from pymc_xbart.kernels import (
     Prior,
     column_choice,
     encode,
+    make_leaf_of_row,
     make_workspace,
     route_codes,
     stump_forest,
@@ -25,11 +26,11 @@ def redraw(rng, num_sweeps, *, num_regrown=0, mtry=P, **prior_fields):
     fields = {"min_samples_leaf": 1, "max_depth": 2**31 - 1} | prior_fields
     prior = Prior(0.95, 0.5, 1.0, np.ones(P), num_cutpoints=20, **fields)
     work = make_workspace(N, P, prior.num_cutpoints)
-    forest, leaf = stump_forest(NUM_TREES), np.zeros((NUM_TREES, N), np.int32)
+    forest, leaf = stump_forest(NUM_TREES), make_leaf_of_row(NUM_TREES, N)
     choice = column_choice(P, mtry, is_per_tree=True)
     for _ in range(num_sweeps):
         g = h * (y - sum_of_trees(forest, leaf))
-        forest, info = sweep(
+        forest, leaf, info = sweep(
             *(forest, leaf, g, h, design, prior, work, rng),
             is_corrected=True,
             num_regrown=num_regrown,

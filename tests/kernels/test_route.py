@@ -6,6 +6,7 @@ from pymc_xbart.kernels import (
     cut_values,
     draw_prior_forest,
     encode,
+    find_leaves,
     forest_values,
     route_codes,
     route_values,
@@ -26,7 +27,7 @@ def random_forest(rng, num_rows=40):
 def test_rows_reach_the_leaf_that_the_cuts_say(rng):
     for _ in range(20):
         _, design, _, forest, leaf_of_row = random_forest(rng)
-        routed = np.full_like(leaf_of_row, -7)
+        routed = np.full_like(leaf_of_row, 99)
         route_codes(forest, design.codes, routed)
         assert np.array_equal(routed, slow.route(forest, design.codes))
         assert np.array_equal(routed, leaf_of_row)
@@ -110,8 +111,7 @@ def test_rows_that_share_a_code_share_a_leaf(rng, num_rows):
     case = inside.make_case(X, alpha=0.9, beta=0.1, max_depth=12)
     assert case.design.num_codes[0] < num_rows
     forest = inside.grow_trees(case, 1, rng) if num_rows < 100_000 else by_hand(case.design)
-    leaf_of_row = np.zeros((1, num_rows), np.int32)
-    route_codes(forest, case.design.codes, leaf_of_row)
+    leaf_of_row = find_leaves(forest, case.design.codes)
     by_leaf, by_value = np.empty(num_rows), np.empty(num_rows)
     forest_values(forest, leaf_of_row, by_leaf)
     cut_value = cut_values(case.design, forest.column, forest.cut)

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from pymc_xbart.kernels import Forest, forest_values, make_workspace, stump_forest, sweep
+from pymc_xbart.kernels import (
+    Forest,
+    forest_values,
+    make_leaf_of_row,
+    make_workspace,
+    stump_forest,
+    sweep,
+)
 from tests.helpers import cases, check, inside, law, slow
 
 
@@ -11,7 +18,7 @@ class Chain:
     def __init__(self, case, num_trees):
         self.case = case
         self.forest = stump_forest(num_trees)
-        self.leaf_of_row = np.zeros((num_trees, case.num_rows), np.int32)
+        self.leaf_of_row = make_leaf_of_row(num_trees, case.num_rows)
         self.info = None
 
     def gradient(self):
@@ -21,7 +28,7 @@ class Chain:
         return self.case.g - self.case.h * f
 
     def sweep(self, rng):
-        self.forest, self.info = sweep(*self.arguments(), rng)
+        self.forest, self.leaf_of_row, self.info = sweep(*self.arguments(), rng)
 
     def arguments(self):
         """Of `sweep`, the generator apart."""
@@ -66,7 +73,9 @@ def test_whole_and_almost_whole_multiples_give_the_same_forests(num_regrown):
         chain = Chain(case, num_trees=4)
         for _ in range(10):
             arguments = chain.arguments()
-            chain.forest, _ = sweep(*arguments, rng, is_corrected=True, num_regrown=num_regrown)
+            chain.forest, chain.leaf_of_row, _ = sweep(
+                *arguments, rng, is_corrected=True, num_regrown=num_regrown
+            )
         forests.append(chain.forest)
     one, other = forests
     assert one.column.size > 4
@@ -167,7 +176,7 @@ def test_only_leaf_of_row_is_overwritten(rng, curvature):
     arguments = chain.arguments()
     inputs = [*chain.forest, arguments[2], case.h, *case.design, case.prior.split_weights]
     before = [array.copy() for array in inputs]
-    new, _ = sweep(*arguments, rng)
+    new, _, _ = sweep(*arguments, rng)
     for array, copy in zip(inputs, before, strict=True):
         assert np.array_equal(array, copy)
     for array in new:
@@ -235,7 +244,7 @@ def case_values(chain):
 def test_stump_forests_are_zero_everywhere():
     forest = stump_forest(3)
     assert isinstance(forest, Forest)
-    leaf_of_row = np.zeros((3, 4), np.int32)
+    leaf_of_row = make_leaf_of_row(3, 4)
     case = inside.make_case(np.arange(4.0)[:, None])
     check.check_forest(forest, leaf_of_row, case.design, case.prior, case.X)
     f = np.full(4, 9.0)

@@ -8,9 +8,9 @@ import pytest
 
 from pymc_xbart.kernels import (
     draw_prior_forest,
+    find_leaves,
     proposal_log_density,
     propose_forest,
-    route_codes,
 )
 from tests.helpers import cases, exact, law, slow, tiny, walks
 
@@ -27,8 +27,7 @@ def density(case, origin, destination):
 
 def propose(case, forest, rng, scan):
     """Proposed forest, and the logarithm of its ratio."""
-    leaf_of_row = np.empty((forest.tree_start.size - 1, case.num_rows), np.int32)
-    route_codes(forest, case.design.codes, leaf_of_row)
+    leaf_of_row = find_leaves(forest, case.design.codes)
     g = case.g - case.h * slow.forest_values(forest, leaf_of_row)
     proposed, _, log_ratio, _ = propose_forest(
         *(forest, leaf_of_row, g, case.h, case.design, case.prior, case.work, rng), scan=scan

@@ -8,8 +8,9 @@ import pytest
 from pymc_xbart.kernels import (
     cut_values,
     draw_prior_forest,
+    find_leaves,
     forest_values,
-    route_codes,
+    make_leaf_of_row,
     route_values,
     stump_forest,
     sweep,
@@ -49,8 +50,7 @@ def test_f_follows_its_exact_posterior_under_trees_of_one_split(rng, kind):
     num_draws = 80_000
     case = tiny.with_matching_gradient(tiny.make(kind, "unequal h", rng, max_depth=1))
     forest = inside.grow_trees(case, num_draws, rng)
-    leaf_of_row = np.empty((num_draws, case.num_rows), np.int32)
-    route_codes(forest, case.design.codes, leaf_of_row)
+    leaf_of_row = find_leaves(forest, case.design.codes)
     assert law.cdf_limit(num_draws) < 0.01
     for i in (0, case.num_rows - 1):
         parts = []
@@ -86,11 +86,13 @@ def sweep_many(case, seed, num_trees=5, num_sweeps=4):
     """Forest after some sweeps, and f at the rows."""
     rng = np.random.default_rng(seed)
     forest = stump_forest(num_trees)
-    leaf_of_row = np.zeros((num_trees, case.num_rows), np.int32)
+    leaf_of_row = make_leaf_of_row(num_trees, case.num_rows)
     f = np.zeros(case.num_rows)
     for _ in range(num_sweeps):
         g = case.g - case.h * f
-        forest, _ = sweep(forest, leaf_of_row, g, case.h, case.design, case.prior, case.work, rng)
+        forest, leaf_of_row, _ = sweep(
+            *(forest, leaf_of_row, g, case.h, case.design, case.prior, case.work, rng)
+        )
         forest_values(forest, leaf_of_row, f)
     return forest, f
 
