@@ -40,7 +40,7 @@ class Block(NamedTuple):
     """Some trees of a forest, and what they are at the rows of X."""
 
     trees: Forest
-    leaf_of_row: NDArray[Any]  # (number of trees, n), uint8 or int32
+    leaf_of_row: NDArray[Any]  # (number of trees, n), uint16 or int32
 
     @property
     def values(self) -> Array:
@@ -94,7 +94,7 @@ class BlockSampler:
         Parameters
         ----------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         f : ndarray of shape (n,)
             Sum of the trees, and whatever else is constant.
         num_blocks : int
@@ -106,7 +106,7 @@ class BlockSampler:
         -------
         forest : Forest
             Its trees are in another order, which means nothing.
-        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         info : SweepInfo
         acceptance : float
             Mean over blocks of the probability to be accepted.

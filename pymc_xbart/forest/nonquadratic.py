@@ -136,7 +136,7 @@ class TreeSampler:
         Parameters
         ----------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         f : ndarray of shape (n,)
             Sum of the trees, and whatever else is constant.
         is_corrected : bool
@@ -148,7 +148,7 @@ class TreeSampler:
         Returns
         -------
         forest : Forest
-        leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+        leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         info : SweepInfo
         """
         trees = _split(forest, leaf_of_row)

@@ -80,7 +80,7 @@ def sweep_as_one(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
     info : SweepInfo
     """
     proposed, new_leaf, log_ratio, info = propose_forest(
@@ -114,7 +114,7 @@ def propose_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
     log_ratio : float
         The proposal is to be accepted with probability min(1, exp(log_ratio)), as long as the
         log-likelihood is quadratic.

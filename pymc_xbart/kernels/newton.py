@@ -53,7 +53,7 @@ def newton_step(without, leaf, t, g, h, leaf_var, longest):
     ----------
     without : ndarray of shape (n,)
         f without the tree.
-    leaf : ndarray of shape (n,), uint8 or int32
+    leaf : ndarray of shape (n,), uint16 or int32
         Leaf of each row.
     t : ndarray of shape (nodes,)
         Where the leaves are; 0 at splits.

@@ -42,7 +42,7 @@ def grow_successor(
     ----------
     tree : Forest
         Of the one tree that may be replaced.
-    leaf_of_row : ndarray of shape (1, n), uint8 or int32
+    leaf_of_row : ndarray of shape (1, n), uint16 or int32
     g, h : ndarray of shape (n,)
         d log p / d f and -d^2 log p / d f^2 >= 0, or what stands in for it, without the tree.
     design, prior, work, rng
@@ -55,7 +55,7 @@ def grow_successor(
     Returns
     -------
     successor : Forest
-    leaf_of_row : ndarray of shape (1, n), uint8 or int32
+    leaf_of_row : ndarray of shape (1, n), uint16 or int32
     log_w : float
         Of the successor.
     current_log_w : float

@@ -37,7 +37,7 @@ def draw_prior_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
     """
     num_rows = design.codes.shape[1]
     leaf_of_row = make_leaf_of_row(num_trees, num_rows)

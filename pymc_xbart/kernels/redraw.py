@@ -39,7 +39,7 @@ def redraw_splits(forest, index, leaf, h, design, prior, curvature, choice, work
 
     Parameters
     ----------
-    leaf : (n,) uint8 or int32
+    leaf : (n,) uint16 or int32
         Leaf of each row in the tree; overwritten.
     h : (n,) float64
     choice : ColumnChoice

@@ -25,7 +25,7 @@ def regrow_tree(forest, index, leaf, h, design, prior, curvature, choice, is_cor
 
     Parameters
     ----------
-    leaf : (n,) uint8 or int32
+    leaf : (n,) uint16 or int32
         Leaf of each row in the tree; overwritten.
     h : (n,) float64
     is_corrected : bool

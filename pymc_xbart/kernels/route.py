@@ -19,7 +19,7 @@ def route_codes(forest, codes, leaf_of_row):
     forest : Forest
     codes : (p, n) uint16
         Of the design that the forest was grown on.
-    leaf_of_row : (num_trees, n) uint8 or int32
+    leaf_of_row : (num_trees, n) uint16 or int32
         Overwritten.
     """
     for tree in range(leaf_of_row.shape[0]):

@@ -41,7 +41,7 @@ def sweep(
     Parameters
     ----------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         Leaf of each row in each tree, see `leaf_numbers`; overwritten.
     g, h : ndarray of shape (n,)
         d log p / d f and -d^2 log p / d f^2 >= 0 at the current forest.
@@ -73,7 +73,7 @@ def sweep(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
         The same array, unless a tree has outgrown it.
     info : SweepInfo
     """

@@ -33,7 +33,7 @@ def transplant_forest(
     Returns
     -------
     forest : Forest
-    leaf_of_row : ndarray of shape (num_trees, n), uint8 or int32
+    leaf_of_row : ndarray of shape (num_trees, n), uint16 or int32
     """
     num_rows = design.codes.shape[1]
     num_trees = forest.tree_start.size - 1

@@ -66,7 +66,7 @@ class EnsembleState(NamedTuple):
     """Trees, and what they are at the rows of X."""
 
     forest: Forest
-    leaf_of_row: NDArray[Any]  # (num_trees, n), uint8 or int32
+    leaf_of_row: NDArray[Any]  # (num_trees, n), uint16 or int32
     f: NDArray[np.float64]  # (n,), prior mean plus sum of the trees
     # What tuning has learnt about a log-likelihood that is not quadratic; None if it was not asked
     surrogate: Surrogate | None = None

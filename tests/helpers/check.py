@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_xbart.kernels import cut_values, forest_values, route_codes, route_values
-from pymc_xbart.kernels.leaf_numbers import MAX_NARROW, NARROW, WIDE
+from pymc_xbart.kernels.leaf_numbers import most_nodes
 
 
 def check_forest(forest, leaf_of_row, design, prior, X=None):
@@ -14,9 +14,7 @@ def check_forest(forest, leaf_of_row, design, prior, X=None):
     assert forest.tree_start[0] == 0
     assert forest.tree_start[-1] == forest.column.size
     assert [array.dtype for array in forest] == [np.int64, np.int32, np.int32, np.int32, np.float64]
-    is_narrow = leaf_of_row.dtype == NARROW
-    assert is_narrow or leaf_of_row.dtype == WIDE
-    assert not is_narrow or np.diff(forest.tree_start).max() <= MAX_NARROW
+    assert np.diff(forest.tree_start).max() <= most_nodes(leaf_of_row.dtype)
     assert np.isfinite(forest.value).all()
     for tree, leaf in enumerate(leaf_of_row):
         start, stop = forest.tree_start[tree : tree + 2]

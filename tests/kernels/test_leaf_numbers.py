@@ -1,12 +1,12 @@
 """Numbers of leaves get wider where a tree needs it, and nothing else depends on it."""
 
+import numba
 import numpy as np
 import pytest
 
 from pymc_xbart.kernels import (
     SideDraws,
     column_choice,
-    cut_values,
     draw_prior_forest,
     find_leaves,
     grow_successor,
@@ -16,12 +16,12 @@ from pymc_xbart.kernels import (
     stump_forest,
     sum_of_trees,
     sweep,
-    transplant_forest,
 )
-from pymc_xbart.kernels.leaf_numbers import MAX_NARROW, NARROW, WIDE, put_leaf
+from pymc_xbart.kernels.leaf_numbers import NARROW, WIDE, most_nodes, put_leaf
 from tests.helpers import cases, check, inside
 
 N = 400
+TINY = np.uint8
 
 
 def steep_case(rng, noise=0.01, **prior_fields):
@@ -32,7 +32,12 @@ def steep_case(rng, noise=0.01, **prior_fields):
 
 
 def outgrows(forest):
-    return np.diff(forest.tree_start).max() > MAX_NARROW
+    return np.diff(forest.tree_start).max() > most_nodes(TINY)
+
+
+def tiny_leaf_of_row(num_trees):
+    """Numbers so narrow that trees over few rows outgrow them."""
+    return np.zeros((num_trees, N), TINY)
 
 
 SWEEPS = {
@@ -62,9 +67,9 @@ def test_a_sweep_that_runs_out_of_numbers_goes_the_same_way_in_wider_ones(rng, h
     case = steep_case(rng)
     # Redrawing adds about one leaf to a tree in two sweeps.
     num_trees, num_sweeps = (1, 400) if how == "redrawn" else (3, 3)
-    found, dtypes, forest = sweeps(case, make_leaf_of_row(num_trees, N), num_sweeps, **SWEEPS[how])
+    found, dtypes, forest = sweeps(case, tiny_leaf_of_row(num_trees), num_sweeps, **SWEEPS[how])
     expected, _, _ = sweeps(
-        case, make_leaf_of_row(num_trees, N).astype(WIDE), num_sweeps, **SWEEPS[how]
+        case, tiny_leaf_of_row(num_trees).astype(WIDE), num_sweeps, **SWEEPS[how]
     )
     assert outgrows(forest)
     assert dtypes[-1] == WIDE
@@ -77,11 +82,11 @@ def test_noise_and_weights_are_drawn_from_the_start_again(rng):
     X = np.column_stack([rng.integers(0, 2, N), case.X[:, 0]])
     case = inside.make_case(X, case.g, case.h, leaf_var=1.0)
     results = []
-    for dtype in (NARROW, WIDE):
+    for dtype in (TINY, WIDE):
         choice = column_choice(2, mtry=1, weights=np.array([1.0, 1e-12]))
         noise_var, counts = np.array([1e-4]), np.array([0, 10**6])
         forest, leaf_of_row, _ = sweep(
-            *(stump_forest(3), make_leaf_of_row(3, N).astype(dtype), case.g, case.h),
+            *(stump_forest(3), tiny_leaf_of_row(3).astype(dtype), case.g, case.h),
             *(case.design, case.prior, case.work, np.random.default_rng(5)),
             choice=choice,
             side=SideDraws(True, noise_var, 1e7, 1e3, True, counts),
@@ -89,21 +94,21 @@ def test_noise_and_weights_are_drawn_from_the_start_again(rng):
         assert leaf_of_row.dtype == WIDE
         results.append([*forest, leaf_of_row, choice.weights, noise_var, counts])
     sizes = np.diff(results[0][0])
-    assert sizes[0] < MAX_NARROW < sizes[1]
+    assert sizes[0] < most_nodes(TINY) < sizes[1]
     assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
 
 def test_numbers_stay_narrow_while_trees_are_small(rng):
     case = steep_case(rng, noise=3.0, beta=2.0)
-    _, dtypes, forest = sweeps(case, make_leaf_of_row(3, N), 3)
-    assert set(dtypes) == {np.dtype(NARROW)}
-    assert 1 < np.diff(forest.tree_start).max() <= MAX_NARROW
+    _, dtypes, forest = sweeps(case, tiny_leaf_of_row(3), 3)
+    assert set(dtypes) == {np.dtype(TINY)}
+    assert 1 < np.diff(forest.tree_start).max() <= most_nodes(TINY)
 
 
 @pytest.mark.parametrize("scan", ["paper", "reversible"])
 def test_so_does_a_sweep_in_one_proposal(rng, scan):
     case = steep_case(rng)
-    narrow = make_leaf_of_row(2, N)
+    narrow = tiny_leaf_of_row(2)
     results = []
     for leaf_of_row in (narrow, narrow.astype(WIDE)):
         forest, leaf, log_ratio, info = propose_forest(
@@ -121,7 +126,7 @@ def test_so_does_a_sweep_in_one_proposal(rng, scan):
 def test_so_do_successors_of_one_tree(rng):
     case = steep_case(rng)
     given = case.g, case.h, case.design, case.prior, case.work
-    narrow = make_leaf_of_row(1, N)
+    narrow = tiny_leaf_of_row(1)
     grown = [
         grow_successor(stump_forest(1), leaf, *given, np.random.default_rng(3))
         for leaf in (narrow, narrow.astype(WIDE))
@@ -136,30 +141,23 @@ def test_so_do_successors_of_one_tree(rng):
     check.check_forest(redrawn, leaf, case.design, case.prior)
 
 
-def test_leaves_are_found_in_numbers_that_fit(rng):
-    dtypes = set()
-    for beta in (0.1, 2.0):
-        case = inside.make_case(
-            rng.standard_normal((N, 2)), alpha=0.99, beta=beta, num_cutpoints=500
-        )
-        forest, leaf_of_row = draw_prior_forest(case.design, case.prior, 5, rng)
-        assert leaf_of_row.dtype == (WIDE if outgrows(forest) else NARROW)
-        check.check_forest(forest, leaf_of_row, case.design, case.prior)
-        found = find_leaves(forest, case.design.codes)
-        assert found.dtype == leaf_of_row.dtype
-        assert np.array_equal(found, leaf_of_row)
-        cut_value = cut_values(case.design, forest.column, forest.cut)
-        moved, leaves = transplant_forest(forest, cut_value, case.design, case.prior)
-        assert cases.same_forest(moved, forest)
-        assert leaves.dtype == leaf_of_row.dtype
-        assert np.array_equal(leaves, leaf_of_row)
-        dtypes.add(leaf_of_row.dtype)
-    assert len(dtypes) == 2
-
-
-@pytest.mark.parametrize(("num_nodes", "dtype"), [(MAX_NARROW, NARROW), (MAX_NARROW + 1, WIDE)])
-def test_the_largest_narrow_number_is_one_less_than_their_count(num_nodes, dtype):
+@pytest.mark.parametrize(("more", "dtype"), [(0, NARROW), (1, WIDE)])
+def test_the_largest_narrow_number_is_one_less_than_their_count(more, dtype):
+    num_nodes = most_nodes(NARROW) + more
     leaf = np.array([num_nodes - 1, 0, 7], WIDE)
     leaf_of_row = put_leaf(make_leaf_of_row(2, 3), 1, leaf, num_nodes)
     assert leaf_of_row.dtype == dtype
     assert leaf_of_row.tolist() == [[0, 0, 0], leaf.tolist()]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="takes minutes without JIT")
+def test_trees_with_too_many_nodes_for_two_bytes(rng):
+    """From the prior, where they are put, and where their leaves are found."""
+    X = rng.standard_normal((40_000, 2))
+    case = inside.make_case(X, alpha=0.9999, beta=0.0)
+    forest, leaf_of_row = draw_prior_forest(case.design, case.prior, 1, rng)
+    assert np.diff(forest.tree_start).max() > most_nodes(NARROW)
+    assert leaf_of_row.dtype == WIDE
+    found = find_leaves(forest, case.design.codes)
+    assert found.dtype == WIDE
+    assert np.array_equal(found, leaf_of_row)

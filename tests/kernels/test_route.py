@@ -27,7 +27,7 @@ def random_forest(rng, num_rows=40):
 def test_rows_reach_the_leaf_that_the_cuts_say(rng):
     for _ in range(20):
         _, design, _, forest, leaf_of_row = random_forest(rng)
-        routed = np.full_like(leaf_of_row, 99)
+        routed = np.full_like(leaf_of_row, 9999)
         route_codes(forest, design.codes, routed)
         assert np.array_equal(routed, slow.route(forest, design.codes))
         assert np.array_equal(routed, leaf_of_row)
