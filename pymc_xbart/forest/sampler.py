@@ -131,7 +131,7 @@ class Trace(NamedTuple):
     split_counts: list[NDArray[np.int64]]  # (p,)
     # of all sweeps
     noise_sd: list[float]
-    num_leaves: list[NDArray[Any]]  # (num_trees,)
+    num_leaves: list[NDArray[np.int32]]  # (num_trees,)
     regrown: list[NDArray[np.bool_]]  # (num_trees,)
     accepted: list[NDArray[np.bool_]]  # (num_trees,)
 
