@@ -16,12 +16,12 @@ from measuring import peak_bytes
 BLOCK = 10_000  # rows whose f is computed at a time, so that this takes no memory
 
 
-def simulate(num_rows: int, num_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """X, y and f of Friedman's function, noise 1."""
+def simulate(num_rows: int, num_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of Friedman's function, noise 1."""
     rng = np.random.default_rng(1)
     X = rng.random((num_rows, num_columns))
     f = np.concatenate([friedman(X[k : k + BLOCK]) for k in range(0, num_rows, BLOCK)])
-    return X, f + rng.standard_normal(num_rows), f
+    return X, f + rng.standard_normal(num_rows)
 
 
 def sample(settings: dict[str, Any]) -> dict[str, float]:
@@ -32,7 +32,7 @@ def sample(settings: dict[str, Any]) -> dict[str, float]:
 
     _ = pxb.XBARTForest
     peaks = {"libraries": peak_bytes()}
-    X, y, _f = simulate(settings["rows"], settings["columns"])
+    X, y = simulate(settings["rows"], settings["columns"])
     X.flags.writeable = settings["is_writeable"]
     peaks["data"] = peak_bytes()
     with pm.Model():

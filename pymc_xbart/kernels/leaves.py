@@ -28,6 +28,8 @@ from pymc_xbart.kernels.tally import tally_of_leaf
 # updating `TREES_PER_BLOCK` trees, and twice as many, all that these have, a quarter.
 MAX_LEAVES = 100
 TREES_PER_BLOCK = 50
+# Rows over which the rows that leaves share are counted at a time: sets of so many stay in a cache.
+CHUNK_ROWS = 32_768
 ROUNDING = 1e-10  # of the largest diagonal entry; what is left of a smaller one is not known
 
 
@@ -38,21 +40,21 @@ class Block(NamedTuple):
     node: np.ndarray  # (max_leaves,) int64, leaves of the block, tree after tree
     value: np.ndarray  # (max_leaves,) float64
     stop: np.ndarray  # (num_trees,) int64, where in `node` the leaves of each tree end
-    rows: np.ndarray  # (max_leaves, words) uint64, of each leaf, as a set
+    rows: np.ndarray  # (max_leaves, words) uint64, of each leaf in a chunk of the rows, as a set
     precision: np.ndarray  # (max_leaves, max_leaves) float64, upper triangle
     change: np.ndarray  # (max_leaves,) float64
     change_of_node: np.ndarray  # (2 * max_leaves,) float64, of one tree
 
 
 @returning_kernel
-def make_block(num_trees, num_rows, max_leaves):
+def make_block(num_trees, chunk_rows, max_leaves):
     """Allocate room for joint draws of at most `max_leaves` leaf values."""
     return Block(
         np.arange(num_trees),
         np.empty(max_leaves, np.int64),
         np.empty(max_leaves),
         np.empty(num_trees, np.int64),
-        np.empty((max_leaves, (num_rows >> LOG_WORD) + 1), WORD_DTYPE),
+        np.empty((max_leaves, ((chunk_rows - 1) >> LOG_WORD) + 1), WORD_DTYPE),
         np.empty((max_leaves, max_leaves)),
         np.empty(max_leaves),
         np.empty(2 * max_leaves),
@@ -72,7 +74,7 @@ def redraw_leaves(forest, leaf_of_row, g, curvature, blank, rows, crew, block, r
     num_leaves = block.stop[num_trees - 1]
     take_up(g, curvature, blank, rows, crew)
     add_up_leaves(leaf_of_row, num_trees, curvature, rows, block)
-    add_up_shared(num_trees, curvature, block)
+    add_up_shared(leaf_of_row, num_trees, curvature, block)
     precision = block.precision[:num_leaves, :num_leaves]
     change = block.change[:num_leaves]
     if not factorise(precision):  # which has nothing to do with the values there are
@@ -114,7 +116,7 @@ def draw_block(forest, block, rng):
 
 @inner_kernel
 def add_up_leaves(leaf_of_row, num_trees, curvature, rows, block):
-    """Write Z'g - b / v to `block.change`, h Z'Z + 1 / v to the diagonal, and sets of rows."""
+    """Write Z'g - b / v to `block.change`, and h Z'Z + 1 / v to the diagonal."""
     first = np.int64(0)
     for k in range(num_trees):
         tree = block.tree[k]
@@ -124,23 +126,41 @@ def add_up_leaves(leaf_of_row, num_trees, curvature, rows, block):
             sum_g, sum_h = sums_of_node(tally_of_leaf(rows.tally, leaf, node), 0.0, rows, curvature)
             block.change[a] = sum_g - block.value[a] / curvature.leaf_var
             block.precision[a, a] = sum_h + 1.0 / curvature.leaf_var
-            mark_rows(leaf, node, block.rows[a])
         first = block.stop[k]
 
 
 @inner_kernel
-def add_up_shared(num_trees, curvature, block):
+def add_up_shared(leaf_of_row, num_trees, curvature, block):
     """Write h Z'Z to the upper triangle, above the diagonal."""
-    first = np.int64(0)
     num_leaves = block.stop[num_trees - 1]
+    for start in range(0, leaf_of_row.shape[1], block.rows.shape[1] << LOG_WORD):
+        num_words = mark_leaves(leaf_of_row, num_trees, start, block)
+        first = np.int64(0)
+        for k in range(num_trees):
+            stop = block.stop[k]
+            for a in range(first, stop):
+                for b in range(a + 1, stop):
+                    block.precision[a, b] = 0.0
+                rows = block.rows[a, :num_words]
+                for b in range(stop, num_leaves):
+                    so_far = block.precision[a, b] if start > 0 else 0.0
+                    shared = num_shared(rows, block.rows[b, :num_words])
+                    block.precision[a, b] = so_far + curvature.h * shared
+            first = stop
+
+
+@inner_kernel
+def mark_leaves(leaf_of_row, num_trees, start, block):
+    """Write the sets of rows of the chunk that begins at row `start`. Returns their words."""
+    stop = min(start + (block.rows.shape[1] << LOG_WORD), leaf_of_row.shape[1])
+    num_words = ((stop - start - 1) >> LOG_WORD) + 1
+    first = np.int64(0)
     for k in range(num_trees):
-        stop = block.stop[k]
-        for a in range(first, stop):
-            for b in range(a + 1, stop):
-                block.precision[a, b] = 0.0
-            for b in range(stop, num_leaves):
-                block.precision[a, b] = curvature.h * num_shared(block.rows[a], block.rows[b])
-        first = stop
+        leaf = leaf_of_row[block.tree[k], start:stop]
+        for a in range(first, block.stop[k]):
+            mark_rows(leaf, block.node[a], block.rows[a, :num_words])
+        first = block.stop[k]
+    return num_words
 
 
 @inner_kernel

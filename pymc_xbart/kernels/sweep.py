@@ -13,7 +13,13 @@ from pymc_xbart.kernels.gradient import put_in, take_out, take_up
 from pymc_xbart.kernels.grow import Workspace
 from pymc_xbart.kernels.helpers import with_helpers
 from pymc_xbart.kernels.leaf_numbers import has_room, run_with_room
-from pymc_xbart.kernels.leaves import MAX_LEAVES, TREES_PER_BLOCK, make_block, redraw_leaves
+from pymc_xbart.kernels.leaves import (
+    CHUNK_ROWS,
+    MAX_LEAVES,
+    TREES_PER_BLOCK,
+    make_block,
+    redraw_leaves,
+)
 from pymc_xbart.kernels.noise import SideDraws, count_splits, redraw_noise, redraw_weights
 from pymc_xbart.kernels.records import Design, Forest, Prior, SweepInfo
 from pymc_xbart.kernels.redraw import redraw_splits
@@ -82,11 +88,14 @@ def sweep(
     num_trees = forest.tree_start.size - 1
     drawn = () if side is None else (side.noise_var, side.split_counts, choice.weights)
     before = [array.copy() for array in drawn]
+    draws_noise = side is not None and side.draws_noise
+    h = np.require(h, np.float64, ["C", "W"])  # for another layout, Numba would compile anew
 
     def run(leaf_of_row: np.ndarray) -> tuple[tuple[Forest, SweepInfo], bool]:
         for array, values in zip(drawn, before, strict=True):
             array[:] = values
-        moved_g, moved_h = g.copy(), h.copy()
+        moved_g = g.copy()
+        moved_h = h.copy() if draws_noise else h  # nothing else writes to it
         nodes, info, had_room = with_helpers(
             *(leaf_of_row, moved_g, moved_h, design, prior, work),
             lambda work: _sweep(
@@ -175,7 +184,7 @@ def _sweep(
                 redraw_noise(g, h, side, work.crew, rng)
                 curvature = read_curvature(prior.leaf_var, h, work.blank)
     if is_corrected and redraws_leaves and curvature.is_uniform:
-        block = make_block(num_trees, g.size, MAX_LEAVES)
+        block = make_block(num_trees, min(g.size, CHUNK_ROWS), MAX_LEAVES)
         for _ in range(-(-num_trees // TREES_PER_BLOCK)):
             redraw_leaves(
                 new, leaf_of_row, g, curvature, work.blank, work.rows, work.crew, block, rng

@@ -130,7 +130,9 @@ class Ensemble:
 
     def state_of(self, forest: Forest, leaf_of_row: NDArray[Any]) -> EnsembleState:
         """Put trees together with their f."""
-        return EnsembleState(forest, leaf_of_row, self.mu + sum_of_trees(forest, leaf_of_row))
+        f = sum_of_trees(forest, leaf_of_row)
+        f += self.mu
+        return EnsembleState(forest, leaf_of_row, f)
 
     def stumps(self) -> EnsembleState:
         """Trees that do not split and have value 0: f is mu everywhere."""
@@ -200,7 +202,7 @@ class Ensemble:
     ) -> tuple[EnsembleState, SweepReport]:
         """Replace the trees once, with `g`, `h` (n,) at the current f.
 
-        `state.leaf_of_row` is overwritten.
+        `state.leaf_of_row` is overwritten, and so are `g` and `h` in the first sweeps.
         """
         if correction.kind == "sweep":
             forest, leaf_of_row, info = sweep_as_one(
@@ -208,7 +210,7 @@ class Ensemble:
             )
             return self.state_of(forest, leaf_of_row), report_of(info)
         if correction.is_first:
-            g, h = soften(g, h)
+            soften(g, h)
         forest, leaf_of_row, info = sweep(
             state.forest,
             state.leaf_of_row,
@@ -312,10 +314,10 @@ class Ensemble:
         return self._choices[num_considered]
 
 
-def soften(
-    g: NDArray[np.float64], h: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def soften(g: NDArray[np.float64], h: NDArray[np.float64]) -> None:
     """Let a log-likelihood, by its `g` and `h` (n,), expect residuals as large as they are.
+
+    Both are overwritten.
 
     Before trees have found f, residuals are far larger than the noise says. A tree then follows all
     that there is of f by itself, with thousands of leaves, and leaves nothing to the others; sweeps
@@ -323,10 +325,13 @@ def soften(
     """
     is_seen = h > 0.0
     if not is_seen.any():
-        return g, h
+        return
     with np.errstate(over="ignore"):
-        excess = np.mean(g[is_seen] ** 2 / h[is_seen])  # 1 where the noise is right
-    return (g / excess, h / excess) if 1.0 < excess < np.inf else (g, h)
+        residual = np.divide(g, h, out=np.zeros_like(g), where=is_seen)
+        excess = g @ residual / np.count_nonzero(is_seen)  # 1 where the noise is right
+    if 1.0 < excess < np.inf:
+        g /= excess
+        h /= excess
 
 
 def compile_kernels(correction: Correction, *, is_quadratic: bool, num_threads: int = 1) -> None:

@@ -306,21 +306,20 @@ class XBARTStep(BlockedStep):
         value = point[target.value_name]
         priors = target.priors(point)
         fresh = self.fresh.get(target.name)
-        states, rows = self._trees_behind(target, value, priors)
+        states = self._trees_behind(target, value, priors)
         if target.name in self._starts and states is fresh:
             # The rest of the model has not seen these trees yet: redrawn next to a noise of
             # initial size, say, they would be lost at once.
             reports = [report_of(describe_forest(state.forest)) for state in states]
         else:
-            reports = []
-            for k, prior in enumerate(priors):
-                states[k], report = target.sweep(
-                    k, states[k], rows, point, prior, self.rng, correction
-                )
-                reports.append(report)
+            reports = [
+                target.sweep(k, states, point, prior, self.rng, correction)
+                for k, prior in enumerate(priors)
+            ]
         self.forests[target.name] = states
         target.publish(states)
-        return rows.reshape(value.shape).astype(value.dtype, copy=False), mean_of(reports)
+        # A copy: whoever writes to the value must not write to what the trees add up to.
+        return target.values(states).reshape(value.shape).astype(value.dtype), mean_of(reports)
 
     def _trees(self, target: Target) -> Text:
         """Trees as they are stored. Those of tuning draws, which nobody reads, are not."""
@@ -328,8 +327,8 @@ class XBARTStep(BlockedStep):
 
     def _trees_behind(
         self, target: Target, value: NDArray[Any], priors: list[Prior]
-    ) -> tuple[list[EnsembleState], NDArray[np.float64]]:
-        """Trees whose sum is the forest's current value, and that sum, (number of ensembles, n).
+    ) -> list[EnsembleState]:
+        """Trees whose sum is the forest's current value.
 
         The value is authoritative. Where the trees at hand do not add up to it, as in a new chain
         or after new initial values, others are grown to follow it. A value that is the prior mean
@@ -342,18 +341,16 @@ class XBARTStep(BlockedStep):
         fresh = self.fresh.pop(target.name, None)
         states = self.forests.get(target.name)
         if states is not None:
-            rows = target.values(states)
-            if np.array_equal(rows.astype(value.dtype, copy=False), wanted):
-                return states, rows
+            values = target.values(states).astype(value.dtype, copy=False)
+            if np.array_equal(values, wanted):
+                return states
         if not target.is_default_start(wanted):
-            states = target.start(wanted, priors, self.rng)
-        elif fresh is not None:
-            states = fresh
-        elif target.hyperparameters.is_random:
-            states = target.draw_prior(self.rng)
-        else:
-            states = target.start(wanted, priors, self.rng)
-        return states, target.values(states)
+            return target.start(wanted, priors, self.rng)
+        if fresh is not None:
+            return fresh
+        if target.hyperparameters.is_random:
+            return target.draw_prior(self.rng)
+        return target.start(wanted, priors, self.rng)
 
     def _progressbar_config(
         self, n_chains: int = 1

@@ -44,8 +44,8 @@ class Target(NamedTuple):
     labels: Labels | None  # of the categories in X, as far as it came with some
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
-        """Compute f at the rows of X, (number of ensembles, n)."""
-        return np.stack([state.f for state in states])
+        """Give f at the rows of X, (number of ensembles, n). Not to be written to."""
+        return states[0].f[np.newaxis] if len(states) == 1 else np.stack([s.f for s in states])
 
     def priors(self, point: Point) -> list[Prior]:
         """Priors of a tree, given the values of the model's other variables."""
@@ -62,32 +62,30 @@ class Target(NamedTuple):
     def sweep(
         self,
         row: int,
-        state: EnsembleState,
-        rows: NDArray[np.float64],
+        states: list[EnsembleState],
         point: Point,
         prior: Prior,
         rng: np.random.Generator,
         correction: Correction,
-    ) -> tuple[EnsembleState, SweepReport]:
+    ) -> SweepReport:
         """Sweep over the trees behind one row of the forest's value as often as a draw does.
 
-        `rows` (number of ensembles, n) is that value, and moves along. Reported is the last sweep,
-        but for acceptance, which is a mean over sweeps.
+        `states` are those of all rows; that row's is replaced. Reported is the last sweep, but for
+        acceptance, which is a mean over sweeps.
         """
         ensemble, likelihood = self.ensembles[row], self.likelihood
         how = prior, rng, correction
         acceptance = []
         for _ in range(self.num_sweeps(correction)):
-            f = rows.reshape(*self.batch, -1)
+            f = self.values(states).reshape(*self.batch, -1)
             if likelihood.is_quadratic:
                 g, h = likelihood.gradient_curvature(f, point, row=row)
-                state, report = ensemble.sweep(state, g, h, *how)
+                states[row], report = ensemble.sweep(states[row], g, h, *how)
             else:
                 conditional = likelihood.at(f, point, row=row)
-                state, report = ensemble.sweep_nonquadratic(state, conditional, *how)
-            rows[row] = state.f
+                states[row], report = ensemble.sweep_nonquadratic(states[row], conditional, *how)
             acceptance.append(report.acceptance)
-        return state, report._replace(acceptance=fmean(acceptance))
+        return report._replace(acceptance=fmean(acceptance))
 
     def start(
         self, wanted: NDArray[Any], priors: list[Prior], rng: np.random.Generator

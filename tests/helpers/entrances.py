@@ -95,8 +95,8 @@ def solve(r, x):
 
 
 @kernel
-def redraw_leaves(forest, leaf_of_row, g, curvature, work, max_leaves, rng):
-    block = leaves.make_block(leaf_of_row.shape[0], g.size, max_leaves)
+def redraw_leaves(forest, leaf_of_row, g, curvature, work, max_leaves, chunk_rows, rng):
+    block = leaves.make_block(leaf_of_row.shape[0], chunk_rows, max_leaves)
     leaves.redraw_leaves(
         forest, leaf_of_row, g, curvature, work.blank, work.rows, work.crew, block, rng
     )

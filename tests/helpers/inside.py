@@ -143,12 +143,12 @@ def open_node(case, row_numbers, depth=0):
     return Node(start, stop, depth, case.g[row_numbers].sum(), case.h[row_numbers].sum())
 
 
-def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed):
+def redraw_leaves(case, forest, leaf_of_row, max_leaves, seed, chunk_rows=1_000):
     """Redraw leaf values of a forest: the new one, g and the trees that were redrawn."""
     new = forest._replace(value=forest.value.copy())
     g = case.g.copy()
     tree = entrances.redraw_leaves(
-        *(new, leaf_of_row, g, curvature_of(case), case.work, max_leaves),
+        *(new, leaf_of_row, g, curvature_of(case), case.work, max_leaves, chunk_rows),
         np.random.default_rng(seed),
     )
     num_trees = entrances.draw_block(new, tree.size, max_leaves, np.random.default_rng(seed))

@@ -96,6 +96,16 @@ def test_mean_and_spread_are_those_of_the_dense_law(rng):
             np.testing.assert_allclose(g, case.g - 0.8 * moved, atol=1e-9)
 
 
+def test_rows_that_leaves_share_are_counted_chunk_by_chunk(rng):
+    for n in (64, 65, 128, 150):
+        case = uniform_case(rng, n)
+        forest, leaf_of_row = drawn(case, rng)
+        whole, *_ = inside.redraw_leaves(case, forest, leaf_of_row, ALL, 0)
+        chunks, *_ = inside.redraw_leaves(case, forest, leaf_of_row, ALL, 0, chunk_rows=64)
+        np.testing.assert_allclose(chunks.value, whole.value, rtol=1e-9, atol=1e-9)
+        assert not np.array_equal(whole.value, forest.value)
+
+
 def test_every_tree_comes_into_a_block(rng):
     case = uniform_case(rng)
     leaf_of_row = make_leaf_of_row(8, 40)

@@ -177,9 +177,9 @@ def trees_swept_first(model, names, **kwargs):
     seen = {}
 
     def spy(self, target, value, priors):
-        states, rows = original(self, target, value, priors)
+        states = original(self, target, value, priors)
         seen.setdefault(target.name, target.write(states))
-        return states, rows
+        return states
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(XBARTStep, "_trees_behind", spy)
