@@ -40,8 +40,11 @@ def most_nodes(dtype: Any) -> int:
 def find_leaves(forest: Forest, codes: np.ndarray) -> np.ndarray:
     """Leaf of each row in each tree, (num_trees, n), as narrow as may be. See `route_codes`."""
     num_nodes = np.diff(forest.tree_start)
-    dtype = NARROW if num_nodes.max() <= most_nodes(NARROW) else WIDE
-    leaf_of_row = np.empty((num_nodes.size, codes.shape[1]), dtype)
+    return _find(forest, codes, NARROW if num_nodes.max() <= most_nodes(NARROW) else WIDE)
+
+
+def _find(forest: Forest, codes: np.ndarray, dtype: Any) -> np.ndarray:
+    leaf_of_row = np.empty((forest.tree_start.size - 1, codes.shape[1]), dtype)
     route_codes(forest, codes, leaf_of_row)
     return leaf_of_row
 
@@ -84,7 +87,6 @@ def run_with_room[Result](
     result, had_room = run(leaf_of_row)
     if not had_room:
         rng.bit_generator.state = before
-        leaf_of_row = np.empty(leaf_of_row.shape, WIDE)
-        route_codes(forest, codes, leaf_of_row)
+        leaf_of_row = _find(forest, codes, WIDE)
         result, _ = run(leaf_of_row)
     return result, leaf_of_row
