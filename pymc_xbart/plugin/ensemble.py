@@ -327,8 +327,9 @@ def soften(g: NDArray[np.float64], h: NDArray[np.float64]) -> None:
     if not is_seen.any():
         return
     with np.errstate(over="ignore"):
-        squares = np.divide(g * g, h, out=np.zeros_like(g), where=is_seen)
-        excess = squares.sum() / np.count_nonzero(is_seen)  # 1 where the noise is right
+        squares = g * g
+        np.divide(squares, h, out=squares, where=is_seen)
+        excess = squares.mean(where=is_seen)  # 1 where the noise is right
     if 1.0 < excess < np.inf:
         g /= excess
         h /= excess
