@@ -344,12 +344,11 @@ class XBARTStep(BlockedStep):
             values = target.values(states).astype(value.dtype, copy=False)
             if np.array_equal(values, wanted):
                 return states
-        if not target.is_default_start(wanted):
-            return target.start(wanted, priors, self.rng)
-        if fresh is not None:
-            return fresh
-        if target.hyperparameters.is_random:
-            return target.draw_prior(self.rng)
+        if target.is_default_start(wanted):
+            if fresh is not None:
+                return fresh
+            if target.hyperparameters.is_random:
+                return target.draw_prior(self.rng)
         return target.start(wanted, priors, self.rng)
 
     def _progressbar_config(
