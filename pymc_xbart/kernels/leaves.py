@@ -19,7 +19,7 @@ import numpy as np
 from pymc_xbart.kernels.decorator import inner_kernel, returning_kernel
 from pymc_xbart.kernels.evidence import sums_of_node
 from pymc_xbart.kernels.gradient import take_up
-from pymc_xbart.kernels.overlap import LOG_WORD, WORD_DTYPE, mark_rows, num_shared
+from pymc_xbart.kernels.overlap import LOG_WORD, WORD_DTYPE, mark_rows, num_shared, num_words
 from pymc_xbart.kernels.records import NO_CHILD
 from pymc_xbart.kernels.tally import tally_of_leaf
 
@@ -54,7 +54,7 @@ def make_block(num_trees, chunk_rows, max_leaves):
         np.empty(max_leaves, np.int64),
         np.empty(max_leaves),
         np.empty(num_trees, np.int64),
-        np.empty((max_leaves, ((chunk_rows - 1) >> LOG_WORD) + 1), WORD_DTYPE),
+        np.empty((max_leaves, num_words(chunk_rows)), WORD_DTYPE),
         np.empty((max_leaves, max_leaves)),
         np.empty(max_leaves),
         np.empty(2 * max_leaves),
@@ -134,17 +134,17 @@ def add_up_shared(leaf_of_row, num_trees, curvature, block):
     """Write h Z'Z to the upper triangle, above the diagonal."""
     num_leaves = block.stop[num_trees - 1]
     for start in range(0, leaf_of_row.shape[1], block.rows.shape[1] << LOG_WORD):
-        num_words = mark_leaves(leaf_of_row, num_trees, start, block)
+        size = mark_leaves(leaf_of_row, num_trees, start, block)
         first = np.int64(0)
         for k in range(num_trees):
             stop = block.stop[k]
             for a in range(first, stop):
                 for b in range(a + 1, stop):
                     block.precision[a, b] = 0.0
-                rows = block.rows[a, :num_words]
+                rows = block.rows[a, :size]
                 for b in range(stop, num_leaves):
                     so_far = block.precision[a, b] if start > 0 else 0.0
-                    shared = num_shared(rows, block.rows[b, :num_words])
+                    shared = num_shared(rows, block.rows[b, :size])
                     block.precision[a, b] = so_far + curvature.h * shared
             first = stop
 
@@ -153,14 +153,14 @@ def add_up_shared(leaf_of_row, num_trees, curvature, block):
 def mark_leaves(leaf_of_row, num_trees, start, block):
     """Write the sets of rows of the chunk that begins at row `start`. Returns their words."""
     stop = min(start + (block.rows.shape[1] << LOG_WORD), leaf_of_row.shape[1])
-    num_words = ((stop - start - 1) >> LOG_WORD) + 1
+    size = num_words(stop - start)
     first = np.int64(0)
     for k in range(num_trees):
         leaf = leaf_of_row[block.tree[k], start:stop]
         for a in range(first, block.stop[k]):
-            mark_rows(leaf, block.node[a], block.rows[a, :num_words])
+            mark_rows(leaf, block.node[a], block.rows[a, :size])
         first = block.stop[k]
-    return num_words
+    return size
 
 
 @inner_kernel

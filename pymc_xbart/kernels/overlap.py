@@ -35,6 +35,12 @@ def _num_bits_of_compiled(word):  # noqa: ARG001
 
 
 @inner_kernel
+def num_words(num_rows):
+    """Length of a set of rows."""
+    return ((num_rows - 1) >> LOG_WORD) + 1
+
+
+@inner_kernel
 def mark_rows(leaf, node, words):
     """Write the set of rows in one leaf to `words`, with `leaf` (n,) that of each row."""
     size = 1 << LOG_WORD

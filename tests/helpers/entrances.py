@@ -73,7 +73,7 @@ def bucket_shift(lo, hi, size):
 
 @kernel
 def num_shared(one, other, node):
-    rows = np.empty((2, (one.size >> overlap.LOG_WORD) + 1), np.uint64)
+    rows = np.empty((2, overlap.num_words(one.size)), np.uint64)
     overlap.mark_rows(one, node, rows[0])
     overlap.mark_rows(other, node, rows[1])
     return overlap.num_shared(rows[0], rows[1])
