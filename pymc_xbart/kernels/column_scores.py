@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import log_sum_exp_of_many
+from pymc_xbart.kernels.draw import in_lanes, log_sum_exp_of_many
 from pymc_xbart.kernels.histogram import add_two_columns
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -199,18 +199,18 @@ def has_even_cuts(design, v):
 @inner_kernel
 def weigh_cuts(cuts, num_cuts, sum_h, curvature):
     """Write down what the sums of h on both sides of each cut say, that of the node being given."""
-    _, tally, left_h, root, left_gain, right_gain, _, _ = cuts
+    _, tally, left_h, root, left_gain, right_gain, _ = cuts
     leaf_var = curvature.leaf_var
     if curvature.is_whole:
         total = weight_of(tally[num_cuts], curvature.layout)
         scale = leaf_var * curvature.h
-        for k in range(POSITION_DTYPE(num_cuts)):
+        for k in range(POSITION_DTYPE(in_lanes(num_cuts))):
             weight = weight_of(tally[k], curvature.layout)
             left_ratio = 1.0 + scale * weight
             right_ratio = 1.0 + scale * (total - weight)
             root[k], left_gain[k], right_gain[k] = _weigh(left_ratio, right_ratio, leaf_var)
     else:
-        for k in range(POSITION_DTYPE(num_cuts)):
+        for k in range(POSITION_DTYPE(in_lanes(num_cuts))):
             left_ratio = 1.0 + leaf_var * left_h[k]
             # sum_h - h can come out below zero by rounding where the right has no curvature
             right_ratio = 1.0 + leaf_var * max(0.0, sum_h - left_h[k])
@@ -232,15 +232,15 @@ def _weigh(left_ratio, right_ratio, leaf_var):
 def score_cuts(cuts, num_cuts, node, curvature, rows):
     """Log of the sum of exp(e(left) + e(right)) over cuts that have been weighed.
 
-    Their terms are `cuts.root` times `cuts.exponential`, up to a factor that all have in common.
+    The terms are left in `cuts.term`.
     """
     # Arrays are taken out of their records once: inside of loops Numba counts references each time.
-    _, tally, _, root, left_gain, right_gain, gain, exponential = cuts
+    _, tally, _, root, left_gain, right_gain, term = cuts
     layout = curvature.layout
     unit = rows.unit[0]
     sum_g = node.sum_g
-    for k in range(POSITION_DTYPE(num_cuts)):
+    for k in range(POSITION_DTYPE(in_lanes(num_cuts))):
         left_g = sum_of(tally[k], layout, unit)
         right_g = sum_g - left_g
-        gain[k] = left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
-    return log_sum_exp_of_many(gain, root, num_cuts, exponential)
+        term[k] = left_gain[k] * left_g * left_g + right_gain[k] * right_g * right_g
+    return log_sum_exp_of_many(term, root, num_cuts)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.draw import in_lanes
 from pymc_xbart.kernels.tally import bit_length, count_of
 
 
@@ -26,15 +27,15 @@ class Cuts(NamedTuple):
     """Candidate cuts of one column in one node, in increasing order; the rest is unused room."""
 
     code: np.ndarray  # (num_buckets,) int32, rows with code <= this go left
-    # (num_buckets,) int64, of the rows that go left; behind the last cut, of all rows of the node
+    # (num_buckets,) int64, of the rows that go left; behind the last cut, see `end_cuts`
     tally: np.ndarray
     h: np.ndarray  # (num_buckets,) float64, their sum of h; undefined where tallies tell it
     # What scoring finds, (num_buckets,) float64 each. exp(e(left) + e(right)) is root exp(gain).
     root: np.ndarray  # of 1 / (1 + v H) of the left times that of the right
     left_gain: np.ndarray  # v / (2 (1 + v H)) of the left, by which G^2 is multiplied
     right_gain: np.ndarray  # of the right
-    gain: np.ndarray
-    exponential: np.ndarray  # of the gain, over the largest
+    # The gain; and once these are added up, root exp(gain), up to a factor common to all cuts.
+    term: np.ndarray
 
 
 def make_cuts(size: int) -> Cuts:
@@ -42,7 +43,6 @@ def make_cuts(size: int) -> Cuts:
     return Cuts(
         np.empty(size, np.int32),
         np.empty(size, np.int64),
-        np.empty(size),
         np.empty(size),
         np.empty(size),
         np.empty(size),
@@ -113,8 +113,17 @@ def list_cuts(
         code = cuts.code
         for k in range(POSITION_DTYPE(num_cuts)):
             code[k] = ((base + position[code[k]] + 1) << shift) - 1
-    cuts.tally[num_cuts] = total
+    end_cuts(cuts, num_cuts, total)
     return num_cuts
+
+
+@inner_kernel
+def end_cuts(cuts, num_cuts, total):
+    """Write down behind the last cut, as often as scoring reads it, that all rows go left."""
+    cuts.tally[num_cuts] = total
+    for k in range(num_cuts, in_lanes(num_cuts)):
+        cuts.tally[k] = total
+        cuts.h[k] = 0.0
 
 
 @inner_kernel
@@ -129,7 +138,7 @@ def _list_passing(
     # Arrays are taken out of their records once: inside of loops Numba would count references at
     # each access.
     tally, sum_h = buckets
-    cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
+    cut_code, cut_tally, cut_h, _, _, _, _ = cuts
     inverse_step, bits = invert(step, num_rows)
     first = POSITION_DTYPE(first)
     last = POSITION_DTYPE(last)

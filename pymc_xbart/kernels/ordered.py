@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_xbart.kernels.cuts import invert, quotient
+from pymc_xbart.kernels.cuts import end_cuts, invert, quotient
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
 
 MAX_ORDERED = 1024  # rows; for all of them each node is asked, so that more are left to buckets
@@ -116,7 +116,7 @@ def list_ordered_cuts(
             num_cuts = _walk(
                 codes, has_ties, num_rows, first, step, last_legal, is_whole, members, cuts
             )
-    cuts.tally[num_cuts] = total
+    end_cuts(cuts, num_cuts, total)
     return num_cuts
 
 
@@ -169,7 +169,7 @@ def _pick_even(running, first, step, last_legal, tally):
 def _walk(codes, has_ties, num_rows, first, step, last_legal, is_whole, members, cuts):
     """List the cut at or behind `first` rows, and those behind further multiples of `step`."""
     _, h, row, running = members
-    cut_code, cut_tally, cut_h, _, _, _, _, _ = cuts
+    cut_code, cut_tally, cut_h, _, _, _, _ = cuts
     inverse_step, bits = invert(step, num_rows)
     num_cuts = 0
     num_left = np.int64(0)

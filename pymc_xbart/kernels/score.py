@@ -23,7 +23,7 @@ from pymc_xbart.kernels.columns import draw_columns, is_shared
 from pymc_xbart.kernels.crew import finish, is_worth_sharing, post_node, take
 from pymc_xbart.kernels.cuts import is_varied
 from pymc_xbart.kernels.decorator import inlined_kernel, inner_kernel
-from pymc_xbart.kernels.draw import draw_from_products, log_sum_exp
+from pymc_xbart.kernels.draw import draw_from_weights, log_sum_exp
 from pymc_xbart.kernels.evidence import log_evidence
 from pymc_xbart.kernels.node_cuts import (
     FIRST,
@@ -183,7 +183,7 @@ def draw_cut(design, prior, curvature, rows, node, v, scratch, rng):
     cuts = scratch.cuts
     weigh_cuts(cuts, num_cuts, again.sum_h, curvature)
     score_cuts(cuts, num_cuts, again, curvature, rows)
-    return cuts.code[draw_from_products(cuts.root, cuts.exponential, num_cuts, rng)]
+    return cuts.code[draw_from_weights(cuts.term, num_cuts, rng)]
 
 
 @inner_kernel

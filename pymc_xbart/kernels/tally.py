@@ -86,7 +86,7 @@ def unit_of(g, layout):
 
     If some g is infinite or not a number, the unit is NaN, and so is any sum; the inverse is 0.
     """
-    total = _sum_of_sizes(g)
+    total = sum_of_sizes(g)
     if not total < np.inf:
         return np.nan, 0.0
     _, exponent = math.frexp(total)
@@ -116,7 +116,7 @@ def tally_rows(g, inverse_unit, blank, layout, tally, start, stop):
 
 
 @inner_kernel
-def _sum_of_sizes(g):
+def sum_of_sizes(g):
     """Sum of |g|, in four sums that do not wait for each other."""
     first = 0.0
     second = 0.0

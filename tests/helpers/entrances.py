@@ -37,8 +37,8 @@ def log_sum_exp(log_weight, size):
 
 
 @kernel
-def log_sum_exp_of_many(log_weight, factor, size, exponential):
-    return draw.log_sum_exp_of_many(log_weight, factor, size, exponential)
+def log_sum_exp_of_many(log_weight, factor, size):
+    return draw.log_sum_exp_of_many(log_weight, factor, size)
 
 
 @kernel
@@ -47,8 +47,8 @@ def draw_from_log_weights(log_weight, size, log_total, rng):
 
 
 @kernel
-def draw_from_products(a, b, size, rng):
-    return draw.draw_from_products(a, b, size, rng)
+def draw_from_weights(weight, size, rng):
+    return draw.draw_from_weights(weight, size, rng)
 
 
 @kernel

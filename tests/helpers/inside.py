@@ -237,13 +237,17 @@ def score(case, node):
 
 
 def log_weights_of_cuts(case, node, cuts):
-    """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
+    """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum.
+
+    Where a cut is 700 nats below another, it may be -inf.
+    """
     scratch = case.work.scratch
     log_total = entrances.score_cuts(
         scratch.cuts, len(cuts), scored(node), curvature_of(case), case.work.rows
     )
-    gain, root = scratch.cuts.gain[: len(cuts)], scratch.cuts.root[: len(cuts)]
-    return gain + np.log(root), log_total
+    term = scratch.cuts.term[: len(cuts)]
+    with np.errstate(divide="ignore"):
+        return np.log(term) - np.log(term.sum()) + log_total, log_total
 
 
 def divide(case, node, column, cut):
@@ -356,14 +360,20 @@ def sum_of_many_in_log_space(log_weights, size=None, factor=None):
     log_weights = np.array(log_weights, float)
     factor = np.ones(log_weights.size) if factor is None else factor.copy()
     size = log_weights.size if size is None else size
-    return entrances.log_sum_exp_of_many(log_weights, factor, size, np.empty(log_weights.size))
+    return entrances.log_sum_exp_of_many(log_weights, factor, size)
+
+
+def terms_of_many(log_weights, factor):
+    """Factors times exponentials, as their sum leaves them: over the largest exponential."""
+    terms = np.array(log_weights, float)
+    entrances.log_sum_exp_of_many(terms, factor, terms.size)
+    return terms
 
 
 def draw_from_sum(log_weights, factor, rng):
-    """Index drawn in proportion to factor times exponential, as they are left by their sum."""
-    log_weights, exponential = np.array(log_weights, float), np.zeros(len(log_weights))
-    entrances.log_sum_exp_of_many(log_weights, factor, exponential.size, exponential)
-    return entrances.draw_from_products(factor, exponential, exponential.size, rng)
+    """Index drawn in proportion to factor times exponential."""
+    terms = terms_of_many(log_weights, factor)
+    return entrances.draw_from_weights(terms, terms.size, rng)
 
 
 def draw_index(log_weights, rng):

@@ -194,5 +194,23 @@ def test_sides_without_curvature_are_weighed_without_rounding_below_zero(rng):
     case = inside.make_case(np.arange(n, dtype=float)[:, None], g, h, leaf_var=1e12)
     node = inside.open_root(case)
     cuts, _ = inside.cuts_of(case, node, 0)
-    log_weights, _ = inside.log_weights_of_cuts(case, node, cuts)
-    assert np.isfinite(log_weights).all()
+    log_weights, log_total = inside.log_weights_of_cuts(case, node, cuts)
+    assert not np.isnan(log_weights).any()
+    assert np.isfinite(log_total)
+    assert (case.work.scratch.cuts.root[: len(cuts)] > 0).all()
+
+
+@pytest.mark.parametrize("h", ["equal", "any"])
+def test_what_stood_behind_the_last_cut_does_not_matter(rng, h):
+    for num_rows in range(2, 20):  # whatever is left over where several cuts are taken at a time
+        X = rng.standard_normal((num_rows, 1))
+        curvature = np.ones(num_rows) if h == "equal" else rng.gamma(1.0, 1.0, num_rows)
+        case = inside.make_case(X, rng.standard_normal(num_rows), curvature, num_cutpoints=100)
+        node = inside.open_root(case)
+        totals = []
+        for before in (0, 77):
+            for array in case.work.scratch.cuts:
+                array[:] = before
+            cuts, _ = inside.cuts_of(case, node, 0)
+            totals.append(inside.log_weights_of_cuts(case, node, cuts)[1])
+        assert totals[0] == totals[1]
