@@ -1,6 +1,6 @@
 """Numba's compiler, without what it would do in vain (floor 0: NumPy and Numba only).
 
-Three things together halve the time in which the kernels of a sweep are compiled:
+Four things together halve the time in which the kernels of a sweep are compiled:
 
 Numba compiles a function completely, down to machine code, before it compiles one that calls it,
 and then once more as part of that one. With inner kernels called by inner kernels, ten levels deep,
@@ -10,6 +10,9 @@ optimises and translates it only within a kernel that can be called from Python.
 For each use of a built-in function, Numba looks up a dozen candidates by the options that it
 compiles with, and each time collects all of these one by one. `QuickFlags` compares those that are
 set.
+
+Two of Numba's passes look for closures and for arithmetic on whole arrays, of which kernels have
+none (`NOT_NEEDED`).
 
 Compiling makes millions of objects that refer to each other, and hardly any garbage. Python's
 collector would look through all of them, and through PyMC's, again and again.
@@ -46,6 +49,10 @@ IS_KNOWN = (
     and hasattr(Compiler, "compile_extra")
     and hasattr(Flags(), "_values")
 )
+
+# Names of passes that find nothing in a kernel. A kernel with closures would not compile without
+# the first. Without the second, arithmetic on whole arrays would make an array for each operation.
+NOT_NEEDED = {"InlineClosureLikes", "NopythonRewrites"}
 
 
 class QuickFlags(Flags):
@@ -130,10 +137,14 @@ class KernelCompiler(Compiler):
             return super().compile_extra(func)
 
     def define_pipelines(self) -> Any:
-        """Return Numba's own passes."""
+        """Return Numba's own passes, as far as they are needed."""
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            passes = pipeline.passes
+            pipeline.passes = [each for each in passes if each[0].__name__ not in NOT_NEEDED]
+        return pipelines
 
 
 class PartCompiler(KernelCompiler):

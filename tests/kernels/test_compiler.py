@@ -3,6 +3,7 @@ import re
 
 import numba
 import pytest
+from numba.core import typed_passes, untyped_passes
 
 from pymc_xbart.kernels import compiler
 from pymc_xbart.kernels.decorator import inner_kernel, kernel, separate_kernel
@@ -15,6 +16,12 @@ compiled = pytest.mark.skipif(
 @compiled
 def test_this_numba_has_what_is_overridden():
     assert compiler.IS_KNOWN
+    known = {
+        each.__name__
+        for each in (*vars(untyped_passes).values(), *vars(typed_passes).values())
+        if isinstance(each, type)
+    }
+    assert known >= compiler.NOT_NEEDED
 
 
 @compiled
