@@ -30,6 +30,7 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
+from numba.core.compiler_machinery import PassManager
 
 # What is overridden or called here is no public interface. Where a Numba has it no more, kernels
 # are compiled as all functions are, which takes longer and is right, too.
@@ -48,6 +49,7 @@ IS_KNOWN = (
     )
     and hasattr(Compiler, "compile_extra")
     and hasattr(Flags(), "_values")
+    and hasattr(PassManager("any"), "passes")
 )
 
 # Names of passes that find nothing in a kernel. A kernel with closures would not compile without
