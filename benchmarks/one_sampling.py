@@ -169,8 +169,10 @@ def stochtree_warm(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sa
 
 def bartz(X: np.ndarray, y: np.ndarray, settings: dict[str, Any]) -> Sampled:
     """MCMC of bartz."""
-    # JAX reads this when it is imported, and takes several threads otherwise.
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    # JAX takes a thread for each core that it may use, whatever its flags say. It counts them when
+    # it is imported.
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     from bartz import Bart
 
     model = Bart(

@@ -9,7 +9,6 @@ from pymc_xbart.kernels.tally import sum_of_sizes
 # terms.
 NEGLIGIBLE = 50.0
 
-
 # Processors do the same for up to eight numbers at a time.
 LANES = 8
 
@@ -40,7 +39,7 @@ def log_sum_exp(log_weight, size):
 
 # exp(x) = 2^k exp(r) with k = round(x / log 2). Adding 1.5 * 2^52 to a number rounds it to a whole
 # one, which is then found in the lowest bits; with 1023 more, shifted to those of an exponent, they
-# are 2^k.
+# are 2^k. That log 2 is rounded costs less than 1e-16 k.
 ROUNDING = 1.5 * 2.0**52 + 1023.0
 LOG2, INVERSE_LOG2 = 0.6931471805599453, 1.4426950408889634
 SMALLEST_EXPONENT = -700.0  # exp of less is not a normal number
