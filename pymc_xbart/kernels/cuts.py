@@ -119,9 +119,8 @@ def list_cuts(
 
 @inner_kernel
 def end_cuts(cuts, num_cuts, total):
-    """Write down behind the last cut, as often as scoring reads it, that all rows go left."""
-    cuts.tally[num_cuts] = total
-    for k in range(num_cuts, in_lanes(num_cuts)):
+    """Write down behind the last cut that all rows go left: once, and as far as scoring reads."""
+    for k in range(num_cuts, in_lanes(num_cuts + 1)):
         cuts.tally[k] = total
         cuts.h[k] = 0.0
 

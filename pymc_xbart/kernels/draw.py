@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_xbart.kernels.decorator import contracting_kernel, inner_kernel
-from pymc_xbart.kernels.tally import sum_of_sizes
+from pymc_xbart.kernels.sums import sum_of_sizes
 
 # Weights this many nats below the largest cannot change a double-precision sum of fewer than 2^20
 # terms.

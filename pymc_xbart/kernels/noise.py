@@ -14,6 +14,7 @@ from pymc_xbart.kernels.decorator import inner_kernel
 from pymc_xbart.kernels.evidence import all_equal
 from pymc_xbart.kernels.gradient import scale
 from pymc_xbart.kernels.records import NO_COLUMN
+from pymc_xbart.kernels.sums import sum_of_squares
 
 
 class SideDraws(NamedTuple):
@@ -38,7 +39,7 @@ def redraw_noise(g, h, side, crew, rng):
     """
     if h[0] > 0.0 and all_equal(h):
         num_rows = g.size
-        scaled_sum = _sum_of_squares(g) / h[0]
+        scaled_sum = sum_of_squares(g) / h[0]
     else:
         num_rows = 0
         scaled_sum = 0.0
@@ -51,24 +52,6 @@ def redraw_noise(g, h, side, crew, rng):
     new = rate / rng.standard_gamma(0.5 * (side.noise_shape + num_rows))
     scale(old / new, g, h, crew)
     side.noise_var[0] = new
-
-
-@inner_kernel
-def _sum_of_squares(g):
-    """Sum of squares, in four sums that do not wait for each other."""
-    first = 0.0
-    second = 0.0
-    third = 0.0
-    fourth = 0.0
-    num_fours = g.size // 4
-    for i in range(num_fours):
-        first += g[4 * i] * g[4 * i]
-        second += g[4 * i + 1] * g[4 * i + 1]
-        third += g[4 * i + 2] * g[4 * i + 2]
-        fourth += g[4 * i + 3] * g[4 * i + 3]
-    for i in range(4 * num_fours, g.size):
-        first += g[i] * g[i]
-    return (first + second) + (third + fourth)
 
 
 @inner_kernel

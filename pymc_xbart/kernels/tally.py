@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_xbart.kernels.decorator import POSITION_DTYPE, inner_kernel
+from pymc_xbart.kernels.sums import sum_of_sizes
 
 ROOM = 62  # bits for all sums, apart from the sign, one of them for rounding
 SMALLEST_EXPONENT = -900  # of a sum of |g|; below it g counts as zero
@@ -113,21 +114,3 @@ def tally_rows(g, inverse_unit, blank, layout, tally, start, stop):
     else:
         for i in range(start, stop):
             tally[i] = (np.int64(np.rint(g[i] * inverse_unit)) << layout.sum_start) + one
-
-
-@inner_kernel
-def sum_of_sizes(g):
-    """Sum of |g|, in four sums that do not wait for each other."""
-    first = 0.0
-    second = 0.0
-    third = 0.0
-    fourth = 0.0
-    num_fours = g.size // 4
-    for i in range(num_fours):
-        first += abs(g[4 * i])
-        second += abs(g[4 * i + 1])
-        third += abs(g[4 * i + 2])
-        fourth += abs(g[4 * i + 3])
-    for i in range(4 * num_fours, g.size):
-        first += abs(g[i])
-    return (first + second) + (third + fourth)

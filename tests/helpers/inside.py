@@ -237,17 +237,15 @@ def score(case, node):
 
 
 def log_weights_of_cuts(case, node, cuts):
-    """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum.
-
-    Where a cut is 700 nats below another, it may be -inf.
-    """
+    """e(left) + e(right) of cuts found by `cuts_of` just before, and the log of their sum."""
     scratch = case.work.scratch
     log_total = entrances.score_cuts(
         scratch.cuts, len(cuts), scored(node), curvature_of(case), case.work.rows
     )
-    term = scratch.cuts.term[: len(cuts)]
-    with np.errstate(divide="ignore"):
-        return np.log(term) - np.log(term.sum()) + log_total, log_total
+    root, left_gain, right_gain = (array[: len(cuts)] for array in scratch.cuts[3:6])
+    left_g = np.array([cut.g for cut in cuts])
+    gain = left_gain * left_g**2 + right_gain * (node.sum_g - left_g) ** 2
+    return gain + np.log(root), log_total
 
 
 def divide(case, node, column, cut):
