@@ -51,8 +51,10 @@ def sample_posterior_predictive(
         Threads that evaluate forests. The result is the same.
     random_seed : int, Generator or None
     predictions : bool, optional
-        Whether the result is a group ``predictions`` rather than ``posterior_predictive``. By
-        default it is where the labels of a dimension are not those of `idata`.
+        Whether the result is a group ``predictions``, without the observed data, rather than
+        ``posterior_predictive``. By default it is where X of a forest has another number of rows
+        than it was grown on, or the labels of a dimension are not those of `idata`: as many other
+        rows, without labels, can't be told from the same rows with other values.
     extend_inferencedata : bool, default False
         Whether to add the result to `idata` and return that.
     **kwargs
@@ -121,7 +123,7 @@ def sample_posterior_predictive(
             model=model,
             freeze_vars=[*frozen, *current.forests, *current.relabelled],
             random_seed=random_seed,
-            predictions=current.has_new_labels if predictions is None else predictions,
+            predictions=current.has_new_rows if predictions is None else predictions,
             **kwargs,
         )
     except (AssertionError, IndexError, TypeError, ValueError) as error:
@@ -201,6 +203,11 @@ class _Current(NamedTuple):
     relabelled: list[str]  # variables that have been given other levels
     has_new_labels: bool
     num_rows_changed: bool
+
+    @property
+    def has_new_rows(self) -> bool:
+        """Whether what was observed is of other rows, as far as can be told."""
+        return self.has_new_labels or self.num_rows_changed
 
 
 def _current_draws(
