@@ -34,8 +34,8 @@ def predict(
         What `pm.sample` returned, fresh or read from a file; or its group ``sample_stats``; or a
         selection of either (`isel`, `xr.concat`, `az.extract`).
     X : array_like, DataFrame, xarray.DataArray or xarray.Dataset, shape (m, p)
-        Finite real numbers, m >= 1. Columns that have names, here and where the forest was made,
-        may come in any order. Others must come in the same order.
+        As where the forest was made: numbers, categories, missing entries; m >= 1. Columns that
+        have names, here and there, may come in any order. Others must come in the same order.
     var_name : str, optional
         Name of the forest; needed if there are several.
     draws : int, optional
@@ -61,8 +61,8 @@ def predict(
     Raises
     ------
     ValueError
-        If columns are missing or too many, X is not finite, or the draws do not fit in `max_memory`
-        and there is nothing to reduce them by.
+        If columns are missing or too many, or the draws do not fit in `max_memory` and there is
+        nothing to reduce them by.
     KeyError, TypeError
         If `idata` holds no trees of that name.
 

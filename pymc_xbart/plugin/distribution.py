@@ -33,6 +33,17 @@ from pymc_xbart.plugin.random_variable import XBARTForestRV
 from pymc_xbart.plugin.statistics import leaf_logp, split_logp
 from pymc_xbart.plugin.storage import add_schema, describe_covariates
 
+# Arguments that people bring along, and what to do instead.
+OF_PYMC_BART = {
+    "m": "m is num_trees here",
+    "Y": "Y is y here, on the scale of f",
+    "split_prior": "split_prior is split_weights here",
+    "split_rules": "split_rules are not needed: a table says itself which columns hold categories, "
+    "and `categorical` does for arrays",
+    "separate_trees": "separate_trees is not needed: with shape=(k, n), forests are separate",
+    "response": "response has no counterpart: leaves hold numbers",
+}
+
 
 class XBARTForest(pm.Distribution):
     r"""Sum of regression trees with a BART prior, evaluated at the rows of X.
@@ -282,7 +293,10 @@ class XBARTForest(pm.Distribution):
 
 
 def _refuse_meaningless(kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that PyMC has for every distribution and that a forest has no use for."""
+    """Refuse arguments that PyMC or pymc-bart has and that a forest has no use for."""
+    for name in kwargs.keys() & OF_PYMC_BART.keys():
+        msg = f"XBARTForest has no argument {name!r}. Of pymc-bart's, {OF_PYMC_BART[name]}."
+        raise TypeError(msg)
     if kwargs.get("observed") is not None:
         msg = (
             "A forest can't be observed, since given f its trees are still unknown. Give the data "

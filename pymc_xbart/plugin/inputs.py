@@ -4,10 +4,13 @@ Symbolic inputs are kept as they are, so that `pm.set_data` reaches them; what t
 moment is evaluated and checked like any other input.
 """
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import NDArray
 from pymc.data import MinibatchOp
@@ -19,12 +22,15 @@ from pytensor.graph.fg import MissingInputError
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_xbart.forest.calibration import calibrate, read_response
+from pymc_xbart.forest.calibration import Calibration, calibrate, read_response
 from pymc_xbart.forest.covariates import choose_columns, read_covariates
 from pymc_xbart.forest.prior import check_mu, check_sigma, check_split_weights
 from pymc_xbart.plugin.dirichlet import mark_split_weights
 from pymc_xbart.plugin.statistics import with_leaves, with_splits
 from pymc_xbart.plugin.storage import names_of_data
+
+# Through which a forest is made: a warning points at whoever does.
+_LIBRARIES = str(Path(pm.__file__).parent), str(Path(__file__).parents[1])
 
 
 def evaluate(variable: Variable, what: str) -> NDArray[Any]:
@@ -119,15 +125,29 @@ def location_and_scale(
             )
             raise NotImplementedError(msg)
         y = evaluate(y, "y")
-    length = read_response(y).size
-    if length > num_rows:
+    numbers = read_response(y)
+    if numbers.size > num_rows:
         msg = (
-            f"y has {length} entries, but X has {num_rows} rows. Pass the response that belongs to "
-            "these rows; it may be shorter than X where the response of some rows is held out."
+            f"y has {numbers.size} entries, but X has {num_rows} rows. Pass the response that "
+            "belongs to these rows; it may be shorter than X where that of some rows is held out."
         )
         raise ValueError(msg)
-    calibration = calibrate(y)
+    calibration = calibrate(numbers)
+    _warn_of_binary(numbers, calibration)
     return pt.as_tensor_variable(calibration.mu), pt.as_tensor_variable(calibration.sigma)
+
+
+def _warn_of_binary(y: NDArray[np.float64], calibration: Calibration) -> None:
+    """Warn of a response that has probably been meant for the other side of a link."""
+    if not np.isin(y[np.isfinite(y)], (0.0, 1.0)).all():
+        return
+    msg = (
+        "y holds only 0 and 1, which a forest takes for numbers on its own scale: mu = "
+        f"{calibration.mu:.3g} and sigma = {calibration.sigma:.3g}. Under a logit or probit link "
+        "that leaves f hardly any room: pass sigma=1.5, say, instead of y. If it is meant, pass "
+        "these two numbers."
+    )
+    warnings.warn(msg, UserWarning, skip_file_prefixes=_LIBRARIES)
 
 
 def column_weights(split_weights: Any, num_columns: int, batch: tuple[int, ...]) -> TensorVariable:

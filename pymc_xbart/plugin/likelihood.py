@@ -205,7 +205,8 @@ class Likelihood:
                 "to each other: its matrix of second derivatives with respect to f is not "
                 "diagonal. Trees are grown from sums over rows, which is right only where each "
                 "row of f enters by itself. Put what ties the rows into a variable of its own "
-                "instead, for instance f + u with u ~ MvNormal and independent noise around it."
+                "instead, for instance f + u with u ~ MvNormal and independent noise around it. "
+                "For k classes make k forests, shape=(k, n), with the softmax over axis 0."
             )
         return self._rising(names)
 

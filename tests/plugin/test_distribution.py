@@ -62,6 +62,15 @@ def test_missing_responses_are_left_out_of_the_calibration():
     np.testing.assert_allclose(forest_inputs(forest(X, y=y)).mu, np.delete(Y, 3).mean())
 
 
+@pytest.mark.parametrize("y", [X[:, 0] > 0, np.where(X[:, 0] < -1, np.nan, X[:, 0] > 0)])
+def test_a_response_of_0_and_1_is_taken_with_a_warning(y):
+    # Meant for a likelihood with a link, it would leave f hardly any room there.
+    with pytest.warns(UserWarning, match=r"y holds only 0 and 1.*mu = .*pass sigma=1\.5") as said:
+        inputs = forest_inputs(forest(X, y=y))
+    assert said[0].filename == __file__
+    np.testing.assert_allclose([inputs.mu, inputs.sigma], calibrate(y))
+
+
 def test_mu_is_zero_unless_given():
     assert forest_inputs(forest(X, sigma=2.0)).mu == 0.0
     inputs = forest_inputs(forest(X, sigma=2.0, mu=-3))
@@ -236,6 +245,7 @@ BAD = {
     ),
     "observed": ({"sigma": 1.0, "observed": Y}, NotImplementedError, "can't be observed"),
     "total_size": ({"sigma": 1.0, "total_size": 99}, NotImplementedError, "Leave total_size out"),
+    "of-pymc-bart": ({"sigma": 1.0, "m": 50}, TypeError, "no argument 'm'.*m is num_trees here"),
     "transform": (
         {"sigma": 1.0, "transform": pm.distributions.transforms.log},
         NotImplementedError,

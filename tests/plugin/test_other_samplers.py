@@ -113,6 +113,10 @@ REFUSED = {
         lambda f: pm.MvNormal("y", f, np.eye(N) + 0.2, observed=Y),
         "'y' ties rows of the forest 'f' to each other.*f \\+ u with u ~ MvNormal",
     ),
+    "one forest for all classes": (
+        lambda f: pm.Categorical("y", p=pm.math.softmax(f), observed=np.arange(N) % 2),
+        "'y' ties rows.*For k classes make k forests, shape=\\(k, n\\)",
+    ),
     "without bound": (
         lambda f: pm.Potential("boom", (f**2).sum()),
         "'boom' curves upwards in the forest 'f'",
