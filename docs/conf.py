@@ -1,7 +1,7 @@
 """The site: `uv run --group docs sphinx-build -W --keep-going -b html docs docs/_build`.
 
-Nothing is fetched. Before pages are read, the examples and the blocks of the diagnostics guide are
-run, and what they print and draw becomes part of the pages; `DOCS_RUN` says how (see `running.py`).
+Nothing is fetched. Before pages are read, the examples and the blocks of the guides are run, and
+what they print and draw becomes part of the pages; `DOCS_RUN` says how (see `running.py`).
 """
 
 import sys
@@ -16,7 +16,7 @@ from sphinx.util.inspect import signature, stringify_signature
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
-from running import write_gallery, write_guide  # noqa: E402
+from running import GUIDES, write_gallery, write_guide  # noqa: E402
 
 from tests.conftest import hash_of_kernels, use_cache_of  # noqa: E402
 
@@ -53,7 +53,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 WITHOUT_SUBPAGES = (
-    *("models", "diagnostics", "method", "exactness"),
+    *("models", *GUIDES, "method", "exactness"),
     *("comparison", "performance", "pymc_bart"),
 )
 html_sidebars = {page: [] for page in ("index", *WITHOUT_SUBPAGES)}
@@ -63,13 +63,14 @@ def run_all(_app: Sphinx, _config: Config) -> None:
     """Run what the pages show, with compiled kernels of these very sources."""
     use_cache_of(hash_of_kernels())
     write_gallery()
-    write_guide()
+    for name in GUIDES:
+        write_guide(name)
 
 
 def show_guide(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Let the guide be read with what its blocks have printed and drawn."""
-    if docname == "diagnostics":
-        source[0] = (DOCS / "_generated" / "diagnostics.inc.md").read_text(encoding="utf-8")
+    """Let guides be read with what their blocks have printed and drawn."""
+    if docname in GUIDES:
+        source[0] = (DOCS / "_generated" / f"{docname}.inc.md").read_text(encoding="utf-8")
 
 
 def show_init(
@@ -86,5 +87,5 @@ def setup(app: Sphinx) -> None:
     """Connect the functions above to what Sphinx does."""
     app.connect("config-inited", run_all)
     app.connect("source-read", show_guide)
-    app.connect("env-get-outdated", lambda *_: ["diagnostics"])  # what it shows may have changed
+    app.connect("env-get-outdated", lambda *_: list(GUIDES))  # what they show may have changed
     app.connect("autodoc-process-signature", show_init)

@@ -1,4 +1,4 @@
-"""Run what the site shows: the examples, and the Python blocks of the diagnostics guide.
+"""Run what the site shows: the examples, and the Python blocks of the guides.
 
 `DOCS_RUN` says how: "fast" (default), examples with few rows and draws; "full", as a user would,
 which takes the better part of an hour; "skip", not at all: pages show what the last run has left.
@@ -15,6 +15,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 GENERATED = DOCS / "_generated"
 EXAMPLES = DOCS.parent / "examples"
+GUIDES = ("predictions", "diagnostics")  # pages whose blocks run one after another
 MODES = ("fast", "full", "skip")
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 WIDE = "---\nhtml_theme.sidebar_secondary.remove: true\n---"  # what scripts print has long lines
@@ -94,9 +95,9 @@ def entry(name: str, title: str, *, has_figure: bool) -> str:
     return f"**[{title}]({page}.md)**" + (f"\n\n{figure}" if has_figure else "")
 
 
-def write_guide() -> None:
-    """The diagnostics guide, with what each block has printed and drawn behind it."""
-    source, folder = DOCS / "diagnostics.md", GENERATED / "diagnostics"
+def write_guide(name: str) -> None:
+    """A guide, with what each block has printed and drawn behind it."""
+    source, folder = DOCS / f"{name}.md", GENERATED / name
     if read_mode() != "skip":
         shutil.rmtree(folder, ignore_errors=True)
         run(folder, DOCS / "run_blocks.py", source)
@@ -105,7 +106,7 @@ def write_guide() -> None:
     if len(shown) == len(BLOCK.findall(page)):
         behind = iter(shown)
         page = BLOCK.sub(lambda block: block[0] + next(behind), page)
-    (GENERATED / "diagnostics.inc.md").write_text(page, encoding="utf-8")
+    (GENERATED / f"{name}.inc.md").write_text(page, encoding="utf-8")
 
 
 def fence(kind: str, *lines: str) -> str:
