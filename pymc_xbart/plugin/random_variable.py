@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numpy.typing import NDArray
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.op import RandomVariable
@@ -121,6 +123,12 @@ def forest_inputs(rv: Variable, *, min_rows: int = 1) -> ForestInputs:
     return ForestInputs(matrix, check_mu(_unpad(evaluate(mu, "mu"), 0)), sigma_now, weights)
 
 
+def depends_on_data(rv: Variable) -> bool:
+    """Whether inputs of a forest variable, apart from random ones, may be replaced."""
+    inputs = [x for x in rv.owner.op.dist_params(rv.owner) if not is_random(x)]
+    return any(isinstance(x, SharedVariable) for x in ancestors(inputs))
+
+
 def check_columns(rv: Variable, num_columns: int, num_weights: int) -> None:
     """Refuse an X that has been replaced by one with other columns."""
     if num_weights != num_columns:
@@ -156,6 +164,13 @@ def _draw(
 ) -> NDArray[np.float64]:
     """Draw one f, (n,)."""
     _refuse_predictions()
+    if np.isnan(split_weights).all():
+        msg = (
+            "Split weights drawn from their prior are all NaN. As compiled by Numba, a pm.Dirichlet "
+            "with concentrations near 0 divides zero by zero. Draw without Numba, by "
+            "compile_kwargs={'mode': 'FAST_COMPILE'}, or take split_weights='sparse'."
+        )
+        raise ValueError(msg)
     num_rows = design.codes.shape[1]
     weights = check_split_weights(split_weights, views.is_categorical.size)
     prior = tree_prior(

@@ -5,6 +5,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from pymc.stats.convergence import SamplerWarning, WarningType
+from rich.markup import escape
 from rich.progress import TextColumn
 from rich.table import Column
 
@@ -42,26 +43,28 @@ def progress_columns(
 ) -> tuple[list[TextColumn], dict[str, list[str]]]:
     """Two columns for each forest: leaves per tree, and share of trees replaced."""
     columns, fields = [], {}
-    for name in names:
-        leaves, _, acceptance = stat_names(name)
-        for field, what in ((leaves, "leaves"), (acceptance, "accepted")):
-            header = Column(f"{name} {what}", ratio=1)
+    for k, name in enumerate(names):
+        for field, what in zip(_fields(k), ("leaves", "accepted"), strict=True):
+            header = Column(escape(f"{name} {what}"), ratio=1)
             columns.append(TextColumn(f"{{task.fields[{field}]}}", table_column=header))
             fields[field] = ["-"] * num_chains
     return columns, fields
 
 
+def _fields(k: int) -> tuple[str, str]:
+    """What the bar calls the statistics of forest `k`, whose name may have brackets in it."""
+    return f"leaves_{k}", f"accepted_{k}"
+
+
 def progress_update(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, str]]:
     """Make the function that turns statistics into text for these columns."""
-    formats: dict[str, str] = {}
-    for name in names:
+    shown: list[tuple[str, str, str]] = []  # field, statistic, format
+    for k, name in enumerate(names):
         leaves, _, acceptance = stat_names(name)
-        formats |= {leaves: ".1f", acceptance: ".2f"}
+        shown += zip(_fields(k), (leaves, acceptance), (".1f", ".2f"), strict=True)
 
     def update(stats: dict[str, Any]) -> dict[str, str]:
-        return {
-            field: format(stats[field], spec) for field, spec in formats.items() if field in stats
-        }
+        return {field: format(stats[stat], how) for field, stat, how in shown if stat in stats}
 
     return update
 

@@ -205,6 +205,17 @@ class XBARTStep(BlockedStep):
             make_target(model, rv, self.correction, mode, point, num_threads) for rv in rvs
         ]
         self._is_alone = set(self.vars) == set(model.value_vars)
+        if (
+            start is not None
+            and not blocked
+            and len(find_forests(None, model)) < len(model.free_RVs)
+        ):
+            # Steps within steps: none of them can tell the number of its chain.
+            msg = (
+                "With blocked=False, chains can't tell which of the given trees are theirs. Leave "
+                "it out, or make an XBARTStep for each forest."
+            )
+            raise ValueError(msg)
         self._starts = (
             {}
             if start is None
@@ -264,6 +275,7 @@ class XBARTStep(BlockedStep):
         self._acceptance = {}
         self.fresh = {}
         for target in self._targets:
+            target.check_data()
             self._make_trees(target)
         self._publish()
 
@@ -312,10 +324,15 @@ class XBARTStep(BlockedStep):
             # initial size, say, they would be lost at once.
             reports = [report_of(describe_forest(state.forest)) for state in states]
         else:
-            reports = [
-                target.sweep(k, states, point, prior, self.rng, correction)
-                for k, prior in enumerate(priors)
-            ]
+            try:
+                reports = [
+                    target.sweep(k, states, point, prior, self.rng, correction)
+                    for k, prior in enumerate(priors)
+                ]
+            except BaseException:  # an interrupt, as a rule
+                # A kernel may have written leaves of new trees to what the old ones have.
+                self.forests.pop(target.name, None)
+                raise
         self.forests[target.name] = states
         target.publish(states)
         # A copy: whoever writes to the value must not write to what the trees add up to.

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 from numpy.typing import NDArray
 from pymc.model import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 
 from pymc_xbart.forest.covariates import describe_columns
 from pymc_xbart.forest.schema import Schema, distinct, schema_name
@@ -53,7 +53,11 @@ def describe_covariates(X: Any) -> Schema:
 def find_schema(model: Model, name: str) -> Schema:
     """What `add_schema` has added for a forest of this name."""
     data = model.named_vars.get(schema_name(name))
-    return Schema() if data is None else Schema.from_bytes(data.get_value())
+    if data is None:
+        return Schema()
+    # PyMC may have frozen it.
+    is_constant = isinstance(data, Constant)
+    return Schema.from_bytes(data.data if is_constant else data.get_value())
 
 
 def names_of_data(X: Variable, model: Model) -> list[str] | None:

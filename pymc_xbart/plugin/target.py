@@ -26,7 +26,7 @@ from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import Likelihood
 from pymc_xbart.plugin.point_function import Point
-from pymc_xbart.plugin.random_variable import XBARTForestRV, forest_inputs
+from pymc_xbart.plugin.random_variable import XBARTForestRV, depends_on_data, forest_inputs
 from pymc_xbart.plugin.report import SweepReport
 from pymc_xbart.plugin.storage import find_schema
 
@@ -105,6 +105,29 @@ class Target(NamedTuple):
         """
         return [ensemble.draw_prior(ensemble.prior, rng) for ensemble in self.ensembles]
 
+    def check_data(self) -> None:
+        """Refuse to go on with what was read from data that has been replaced since."""
+        rv = self.hyperparameters.rv
+        if not depends_on_data(rv):
+            return
+        inputs = forest_inputs(rv, min_rows=2)
+        mu = np.array([ensemble.mu for ensemble in self.ensembles]).reshape(self.batch)
+        sigma, weights = self.hyperparameters.constant
+        same = {
+            "X": digest_of_rows(inputs.X) == self.digests[1],
+            "mu": np.array_equal(np.broadcast_to(inputs.mu, self.batch), mu),
+            "sigma": _are_same(inputs.sigma, sigma),
+            "split_weights": _are_same(inputs.split_weights, weights),
+        }
+        if not all(same.values()):
+            replaced = ", ".join(name for name, is_same in same.items() if not is_same)
+            msg = (
+                f"Data behind the forest {self.name!r} ({replaced}) has been replaced since this "
+                "XBARTStep was made, and its trees split the rows as they were then. Make the step "
+                "anew, or leave that to pm.sample."
+            )
+            raise SamplingError(msg)
+
     def is_default_start(self, wanted: NDArray[Any]) -> bool:
         """Whether values, (number of ensembles, n), ask for no trees in particular."""
         pairs = zip(self.ensembles, wanted, strict=True)
@@ -141,6 +164,10 @@ class Target(NamedTuple):
                 "its initial values (`initvals`, or `initval` of the forest)."
             )
             raise SamplingError(msg)
+
+
+def _are_same(now: NDArray[Any] | None, then: NDArray[Any] | None) -> bool:
+    return now is then is None or np.array_equal(now, then)  # type: ignore[arg-type]
 
 
 def is_forest(variable: Variable) -> bool:

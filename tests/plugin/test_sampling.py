@@ -7,11 +7,12 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+from pymc.exceptions import SamplingError
 
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.likelihood import Likelihood
 from pymc_xbart.plugin.step import XBARTStep
-from tests.helpers.runs import correlation, posterior_mean, sample, sample_plainly
+from tests.helpers.runs import PLAIN, correlation, posterior_mean, sample, sample_plainly
 
 N = 40
 RNG = np.random.default_rng(1)
@@ -150,6 +151,15 @@ def test_progress_bar_shows_leaves(model, capsys):
     assert "leaves" in capsys.readouterr().out
 
 
+def test_progress_bar_takes_any_name(capsys):
+    with pm.Model() as model:
+        forests = [XBARTForest(f"f[{k}]", X, sigma=1.0, num_trees=3) for k in ("0", "b")]
+        pm.Normal("y", sum(forests), 0.3, observed=np.zeros(N))
+    sample_plainly(model, draws=2, tune=2, quiet=False, progressbar=True)
+    # Between brackets, Rich looks for fields of a record, and for styles, such as bold.
+    assert {"f[0]", "f[b]"} < set(capsys.readouterr().out.split())
+
+
 def test_statistics_are_numbers_by_chain_and_draw(idata, nuts_idata):
     stored = FOREST_STATS | {"f_trees"}
     assert set(idata["sample_stats"].data_vars) == stored
@@ -267,6 +277,32 @@ def test_replaced_data_with_more_rows_are_sampled_in_the_same_model():
     with model:
         pm.set_data({"X": X, "y_data": Y}, coords={"pupil": model.coords["pupil"][:N]})
     assert_same_draws(sample_plainly(model), first)
+
+
+REPLACED = {
+    "X": lambda: {"X": -X},
+    "mu": lambda: {"mu": 1.0},
+    "sigma": lambda: {"sigma": 2.0},
+    "split_weights": lambda: {"weights": [1.0, 2.0]},
+}
+
+
+@pytest.mark.parametrize("what", REPLACED)
+def test_a_step_is_not_used_on_with_data_that_it_has_not_read(what):
+    with pm.Model() as model:
+        mu, sigma = pm.Data("mu", 0.0), pm.Data("sigma", 1.0)
+        weights = pm.Data("weights", np.ones(X.shape[1]))
+        how = {"mu": mu, "sigma": sigma, "split_weights": weights, "num_trees": 3}
+        y = pm.Data("y_data", np.zeros(N))
+        pm.Normal("y", XBARTForest("f", pm.Data("X", X), **how), 0.3, observed=y)
+        step = XBARTStep(compile_kwargs={"mode": PLAIN})
+        few = {"step": step, "tune": 2, "draws": 2}
+        sample_plainly(model, **few)
+        pm.set_data({"y_data": np.ones(N)})  # the likelihood reads its data anew
+        sample_plainly(model, **few)
+        pm.set_data(REPLACED[what]())
+        with pytest.raises(SamplingError, match=rf"Data behind the forest 'f' \({what}\)"):
+            sample_plainly(model, **few)
 
 
 def test_interventions_on_anything_are_sampled(nuts_model):

@@ -58,6 +58,13 @@ def test_a_regressor_must_be_fitted(model):
         make_step(model, XBARTRegressor())
 
 
+def test_steps_within_steps_are_given_no_trees(idata):
+    with make_model() as model:
+        pm.Normal("another")
+        with pytest.raises(ValueError, match=r"With blocked=False.*which of the given trees"):
+            XBARTStep([model["f"]], start=idata, blocked=False, compile_kwargs={"mode": PLAIN})
+
+
 def test_forests_that_were_not_sampled_are_named(idata):
     with pm.Model() as model:
         g = XBARTForest("g", X, y=Y, num_trees=6)

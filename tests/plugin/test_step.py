@@ -13,7 +13,7 @@ from pymc.step_methods.compound import Competence
 
 from pymc_xbart.forest.prior import TreeSettings, tree_prior
 from pymc_xbart.forest.views import find_views
-from pymc_xbart.kernels import encode
+from pymc_xbart.kernels import encode, find_leaves
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.ensemble import Ensemble
 from pymc_xbart.plugin.likelihood import Likelihood
@@ -298,6 +298,28 @@ def test_statistics_are_numbers_that_describe_the_trees(model):
     np.testing.assert_allclose((stats["k_leaves"], stats["k_depth"]), both)
 
 
+def test_an_interrupt_within_a_sweep_leaves_no_trees_of_two_forests(model, monkeypatch):
+    step = make_step(model)
+    [point] = walk(step, model.initial_point(), 1)
+    sweep = Ensemble.sweep
+
+    def interrupted(*args):
+        sweep(*args)  # overwrites the leaves that the rows are in
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ensemble, "sweep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        step.step(point)
+    monkeypatch.setattr(Ensemble, "sweep", sweep)
+    assert set(step.forests) == {"k"}  # the other had not begun
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=10)
+    [after] = walk(step, point, 1)
+    for state in step.forests["f"]:
+        leaves = find_leaves(state.forest, step._targets[0].ensembles[0].design.codes)
+        np.testing.assert_array_equal(state.leaf_of_row, leaves)
+        np.testing.assert_array_equal(state.f, after["f"])
+
+
 def test_tuning_ends_when_pymc_says_so(model):
     step = make_step(model)
     _, [stats] = step.step(model.initial_point())
@@ -314,11 +336,11 @@ def test_progress_bar_has_columns_for_each_forest(model):
     columns, start = step._progressbar_config(n_chains=2)
     headers = [column.get_table_column().header for column in columns]
     assert headers == ["f leaves", "f accepted", "k leaves", "k accepted"]
-    fields = ["f_leaves", "f_acceptance", "k_leaves", "k_acceptance"]
-    assert start == {field: ["-", "-"] for field in fields}
+    assert list(start.values()) == 4 * [["-", "-"]]
     [update] = step._make_progressbar_update_functions()
-    stats = dict(zip(fields, (2.345, 0.5, 10.0, 1.0), strict=True))
-    shown = dict(zip(fields, ("2.3", "0.50", "10.0", "1.00"), strict=True))
+    names = ["f_leaves", "f_acceptance", "k_leaves", "k_acceptance"]
+    stats = dict(zip(names, (2.345, 0.5, 10.0, 1.0), strict=True))
+    shown = dict(zip(start, ("2.3", "0.50", "10.0", "1.00"), strict=True))
     assert update(stats | {"tune": True, "f_depth": 1.0}) == shown
 
 

@@ -20,6 +20,7 @@ import pymc as pm
 import pytensor
 import pytest
 import xarray as xr
+from pymc.model.transform.optimization import freeze_dims_and_data
 
 import pymc_xbart as pxb
 from pymc_xbart.forest.stored import PREFIX
@@ -212,6 +213,15 @@ def test_tuning_draws_are_kept_without_trees(model, idata, tmp_path):
     assert everything["warmup_posterior"].sizes["draw"] == 15
     everything.to_netcdf(tmp_path / "everything.nc")
     assert_alive(xr.load_datatree(tmp_path / "everything.nc"), idata)
+
+
+def test_models_whose_data_are_frozen_keep_the_names_of_columns(idata):
+    frozen = freeze_dims_and_data(make_model())
+    run = sample_plainly(frozen, draws=2, tune=2)
+    reordered = X[["c", "b", "a"]]
+    np.testing.assert_array_equal(pxb.predict(run, reordered), pxb.predict(run, X))
+    predicted = pxb.sample_posterior_predictive(idata, frozen, progressbar=False)
+    assert "posterior_predictive" in predicted.children
 
 
 def test_trees_may_be_left_out(model, idata):
