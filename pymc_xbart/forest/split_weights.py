@@ -17,6 +17,7 @@ regression trees for high-dimensional prediction and variable selection", JASA 1
 smaller than the smallest floating-point number, so that they are drawn as logarithms.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -77,6 +78,12 @@ def slice_sample(
     Neal (2003, "Slice sampling", Annals of Statistics 31), without stepping out.
     """
     level = log_density(value) - rng.standard_exponential()
+    if math.isnan(level):
+        msg = (
+            f"The log-density of a concentration is not a number at {value:g}, where the chain is. "
+            "Check its prior and its initial value."
+        )
+        raise ValueError(msg)
     low = value - SLICE_WIDTH * rng.random()
     high = low + SLICE_WIDTH
     while True:

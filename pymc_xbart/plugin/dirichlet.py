@@ -4,18 +4,54 @@ A step method is chosen for a variable by what the variable itself tells, so tha
 mark on its split weights.
 """
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.distribution import SymbolicRandomVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.link.numba.dispatch.basic import numba_njit
+from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 from pytensor.tensor.random.basic import DirichletRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 SPARSE = "sparse"  # what stands for split weights that `sparse_split_weights` makes
 MARK = "xbart_split_weights"  # tag of variables that `SplitWeightsStep` can draw
+NUMBA_CACHE_VERSION = 1  # PyTensor reuses compiled code from disk until this number changes
+
+
+class SparseDirichletRV(DirichletRV):
+    """Dirichlet variable whose concentrations may be as small as they like.
+
+    With Numba, PyTensor divides gamma variables by their sum. Where concentrations are small enough
+    all of them are zero, and the weights NaN: of ten columns, in one of a hundred draws of the
+    prior below.
+    """
+
+
+@numba_core_rv_funcify.register(SparseDirichletRV)
+def _numba_core_of_dirichlet(op: SparseDirichletRV, node: Apply) -> tuple[Callable[..., Any], int]:
+    dtype = node.outputs[1].type.numpy_dtype
+
+    @numba_njit
+    def draw(rng, concentration):  # type: ignore[no-untyped-def]
+        log_weights = np.empty(concentration.size)
+        for k, a in enumerate(concentration):
+            # A gamma variable with shape a is one with a + 1 times a uniform one to the 1 / a.
+            log_weights[k] = np.log(rng.standard_gamma(a + 1.0)) - rng.standard_exponential() / a
+        weights = np.exp(log_weights - log_weights.max())
+        return (weights / weights.sum()).astype(dtype)
+
+    return draw, NUMBA_CACHE_VERSION
+
+
+class SparseDirichlet(pm.Dirichlet):
+    """`pymc.Dirichlet`, drawn as above."""
+
+    rv_op = SparseDirichletRV()
 
 
 def sparse_split_weights(name: str, num_columns: int, columns: list[str] | None) -> TensorVariable:
@@ -37,9 +73,10 @@ def sparse_split_weights(name: str, num_columns: int, columns: list[str] | None)
     concentration = pt.full(num_columns, evenness / (1.0 - evenness))
     dims = None
     if columns is not None:
-        dims = f"{name}_column"
-        pm.modelcontext(None).add_coord(dims, columns)
-    weights: TensorVariable = pm.Dirichlet(f"{name}_split_weights", concentration, dims=dims)
+        model = pm.modelcontext(None)
+        dims = model.name_for(f"{name}_column")
+        model.add_coord(dims, columns)
+    weights: TensorVariable = SparseDirichlet(f"{name}_split_weights", concentration, dims=dims)
     return weights
 
 

@@ -4,6 +4,9 @@ Everything a user may get wrong about the prior is refused here, in a sentence, 
 compiled.
 """
 
+import difflib
+import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -33,6 +36,8 @@ from pymc_xbart.plugin.random_variable import XBARTForestRV
 from pymc_xbart.plugin.statistics import leaf_logp, split_logp
 from pymc_xbart.plugin.storage import add_schema, describe_covariates
 
+# What `dist` gets from PyMC beside our own arguments.
+OF_PYMC = {"name", "rng", "return_next_rng"}
 # Arguments that people bring along, and what to do instead.
 OF_PYMC_BART = {
     "m": "m is num_trees here",
@@ -135,7 +140,9 @@ class XBARTForest(pm.Distribution):
     f, so that `pm.fit`, or NUTS over f, raise. What asks for no gradient can't be stopped:
     `pm.sample_smc`, `pm.find_MAP` (which warns that it does without), `pm.Metropolis` or `pm.Slice`
     put on f by hand run, treat the prior of f as flat, and are wrong. Observing f itself, for
-    instance with `pm.observe`, makes it data: the trees are gone then.
+    instance with `pm.observe`, makes it data: the trees are gone then. Where `sigma` or
+    `split_weights` are random, leave f out of `pm.compute_log_prior` (`var_names`): its density
+    depends on trees, of which the model knows none but the last.
 
     References
     ----------
@@ -187,30 +194,29 @@ class XBARTForest(pm.Distribution):
         **kwargs: Any,
     ) -> TensorVariable:
         """Add a forest to the model on the context stack; see the class."""
-        _refuse_meaningless(kwargs)
+        _refuse_meaningless(name, kwargs)
         _check_dims(dims, X)
+        given = {
+            "y": y,
+            "mu": mu,
+            "sigma": sigma,
+            "num_trees": num_trees,
+            "alpha": alpha,
+            "beta": beta,
+            "num_cutpoints": num_cutpoints,
+            "min_samples_leaf": min_samples_leaf,
+            "max_depth": max_depth,
+            "cut_prior": cut_prior,
+            "categorical": categorical,
+            "shape": shape,
+        }
         if isinstance(split_weights, str) and split_weights == SPARSE:
+            with warnings.catch_warnings(action="ignore"):
+                cls.dist(X, **given)  # what is refused leaves no variable behind
             columns = describe_covariates(X).columns
             split_weights = sparse_split_weights(name, covariates(X)[1].shape[1], columns)
         rv: TensorVariable = super().__new__(
-            cls,
-            name,
-            X,
-            y=y,
-            mu=mu,
-            sigma=sigma,
-            num_trees=num_trees,
-            alpha=alpha,
-            beta=beta,
-            split_weights=split_weights,
-            num_cutpoints=num_cutpoints,
-            min_samples_leaf=min_samples_leaf,
-            max_depth=max_depth,
-            cut_prior=cut_prior,
-            categorical=categorical,
-            dims=dims,
-            shape=shape,
-            **kwargs,
+            cls, name, X, split_weights=split_weights, dims=dims, **given, **kwargs
         )
         add_schema(name, X, dims)
         return rv
@@ -245,6 +251,7 @@ class XBARTForest(pm.Distribution):
         Takes the arguments of the class, apart from `name` and `dims`.
         """
         given = {name: kwargs.pop(name) for name in TreeSettings._fields if name in kwargs}
+        _refuse_unknown(kwargs)
         X, current_X, given["categorical"] = covariates(X, categorical)
         settings = check_settings(**given)
         num_rows, num_columns = current_X.shape
@@ -292,11 +299,14 @@ class XBARTForest(pm.Distribution):
         return cast(TensorVariable, forest_logp(value, logp))
 
 
-def _refuse_meaningless(kwargs: dict[str, Any]) -> None:
-    """Refuse arguments that PyMC or pymc-bart has and that a forest has no use for."""
-    for name in kwargs.keys() & OF_PYMC_BART.keys():
-        msg = f"XBARTForest has no argument {name!r}. Of pymc-bart's, {OF_PYMC_BART[name]}."
-        raise TypeError(msg)
+def _refuse_meaningless(name: str, kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that PyMC has for every distribution and that a forest has no use for."""
+    if name == "tree":
+        msg = (
+            "A forest can't be called 'tree': its statistic tree_depth would be that of NUTS. "
+            "Choose another name."
+        )
+        raise ValueError(msg)
     if kwargs.get("observed") is not None:
         msg = (
             "A forest can't be observed, since given f its trees are still unknown. Give the data "
@@ -317,6 +327,17 @@ def _refuse_meaningless(kwargs: dict[str, Any]) -> None:
             "pm.math.exp(f)."
         )
         raise NotImplementedError(msg)
+
+
+def _refuse_unknown(kwargs: dict[str, Any]) -> None:
+    """Refuse arguments that nobody has, which PyMC would pass over in silence."""
+    for name in kwargs.keys() - OF_PYMC:
+        known = [*inspect.signature(XBARTForest.__new__).parameters, *OF_PYMC]
+        alike = difflib.get_close_matches(name, known, 1)
+        hint = f"Of pymc-bart's, {OF_PYMC_BART[name]}." if name in OF_PYMC_BART else ""
+        hint = hint or (f"Did you mean {alike[0]!r}?" if alike else "See its docstring.")
+        msg = f"XBARTForest has no argument {name!r}. {hint}"
+        raise TypeError(msg)
 
 
 def _check_dims(dims: str | Sequence[str] | None, X: Any) -> None:

@@ -159,8 +159,7 @@ def column_weights(split_weights: Any, num_columns: int, batch: tuple[int, ...])
         )
         raise ValueError(msg)
     if is_random(split_weights):
-        # What a draw of them is like, for its length.
-        check_split_weights(evaluate(split_weights, "split_weights"), num_columns)
+        check_split_weights(np.ones(_shape_of(split_weights, "split_weights")), num_columns)
         mark_split_weights(split_weights)
         return with_splits(pt.as_tensor_variable(split_weights), batch, num_columns)
 
@@ -233,7 +232,7 @@ def check_batch(
     batch = value.type.ndim - num_core_dims
     if batch == 0:
         return
-    have = evaluate(value, what).shape[:batch]
+    have = _shape_of(value, what)[:batch]
     want = batch_shape(shape)
     try:
         fits = np.broadcast_shapes(have, want) == want
@@ -250,6 +249,12 @@ def check_batch(
             "n), as many as there are forests."
         )
         raise ValueError(msg)
+
+
+def _shape_of(value: TensorVariable, what: str) -> tuple[int, ...]:
+    """Shape of a tensor. What is random is drawn for it only where nothing else tells."""
+    known = value.type.shape
+    return known if None not in known else evaluate(value, what).shape
 
 
 def _length(entry: Any) -> int:

@@ -49,8 +49,10 @@ class Weights(NamedTuple):
     # of each forest that splits by it: counts, availability, occurrences; see `statistics`
     statistics: list[list[TensorSharedVariable]]
 
-    def splits(self) -> SplitCounts:
-        """What the trees at hand say about it."""
+    def splits(self, num_columns: int) -> SplitCounts:
+        """What the trees at hand say about it: nothing where the forest has become data."""
+        if not self.statistics:
+            return SplitCounts(*(np.zeros(shape) for shape in (num_columns, (0, num_columns), 0)))
         counts, availability, occurrences = zip(
             *([np.asarray(x.get_value(), np.float64) for x in each] for each in self.statistics),
             strict=True,
@@ -164,8 +166,9 @@ class SplitWeightsStep(BlockedStep):
             return dict(point), stats
         counts = []
         for each in self._weights:
-            splits = each.splits()
-            refused = draw_refused(splits, from_value(point[each.value_name]), self.rng)
+            weights = from_value(point[each.value_name])
+            splits = each.splits(weights.size)
+            refused = draw_refused(splits, weights, self.rng)
             counts.append(splits.counts + refused)
         new = self._update_parameter(point, counts)
         _, *concentrations = self._prior(new)
@@ -205,7 +208,9 @@ class SplitWeightsStep(BlockedStep):
 def _check(rvs: list[Variable], model: Model) -> None:
     """Refuse variables that this step is not for."""
     for rv in rvs:
-        if not (_statistics(rv, model) if is_dirichlet(rv) else rv.type.ndim == 0):
+        # A mark without statistics is left by a forest that `pm.do` or `pm.observe` has replaced.
+        is_ours = is_marked(rv) or bool(_statistics(rv, model))
+        if not (is_ours if is_dirichlet(rv) else rv.type.ndim == 0):
             msg = (
                 f"SplitWeightsStep can't sample {rv.name!r}, which is neither the split weights of "
                 "a forest with a Dirichlet prior nor a scalar that their concentration depends on. "

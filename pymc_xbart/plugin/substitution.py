@@ -17,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_xbart.forest.covariates import relabel, warn_of_gaps
 from pymc_xbart.forest.draws import Draws, find_draws, stored_forests
 from pymc_xbart.forest.prediction import evaluate_draws
+from pymc_xbart.forest.prior import whole_number
 from pymc_xbart.forest.schema import Schema
 from pymc_xbart.forest.stored import StoredDraw, digest_of, digest_of_rows
 from pymc_xbart.plugin.inputs import evaluate
@@ -66,6 +67,7 @@ def substitute_forests(
         a forest whose X has changed, and without what the model doesn't have.
     """
     _check_tree(idata)
+    num_threads = whole_number(num_threads, "num_threads")
     posterior = idata["posterior"].to_dataset()
     found = [_found(rv, _find(rv, idata, posterior), model) for rv in forests_of(model)]
     changed = {each.rv for each in found if digest_of_rows(each.X) != each.first.rows_digest}

@@ -139,6 +139,11 @@ def test_slices_keep_a_skewed_law(scale, rng):
     assert np.mean(np.abs(starts - ends) > 0.1 * min(scale, 5.0)) > 0.5
 
 
+def test_slices_end_where_there_is_no_density(rng):
+    with pytest.raises(ValueError, match=r"not a number at 2, where the chain is"):
+        slice_sample(lambda _: np.nan, 2.0, rng)
+
+
 def test_that_this_would_catch_a_slice_that_is_too_low(rng):
     density = stats.gumbel_r(scale=1.0)
     starts = density.rvs(DRAWS, random_state=rng)

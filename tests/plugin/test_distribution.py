@@ -24,7 +24,7 @@ MU, SIGMA = calibrate(Y)
 def forest(*args, coords=None, **kwargs):
     """A forest named f in a model of its own."""
     with pm.Model(coords=coords):
-        return XBARTForest("f", *args, **kwargs)
+        return XBARTForest(kwargs.pop("name", "f"), *args, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +245,9 @@ BAD = {
     ),
     "observed": ({"sigma": 1.0, "observed": Y}, NotImplementedError, "can't be observed"),
     "total_size": ({"sigma": 1.0, "total_size": 99}, NotImplementedError, "Leave total_size out"),
+    "misspelt": ({"sigma": 1.0, "num_tree": 5}, TypeError, "'num_tree'. Did you mean 'num_trees'"),
+    "unknown": ({"sigma": 1.0, "particles": 5}, TypeError, "no argument 'particles'"),
+    "called-tree": ({"name": "tree", "sigma": 1.0}, ValueError, "can't be called 'tree'"),
     "of-pymc-bart": ({"sigma": 1.0, "m": 50}, TypeError, "no argument 'm'.*m is num_trees here"),
     "transform": (
         {"sigma": 1.0, "transform": pm.distributions.transforms.log},

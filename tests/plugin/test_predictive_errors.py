@@ -56,6 +56,12 @@ def test_trees_of_other_draws_are_refused(idata, model):
         predict(mixed, model)
 
 
+@pytest.mark.parametrize("number", [0, 2.5])
+def test_numbers_of_threads_are_checked(idata, model, number):
+    with pytest.raises((TypeError, ValueError), match="num_threads"):
+        predict(idata, model, num_threads=number)
+
+
 def test_x_with_another_number_of_columns_is_refused(idata, model):
     with pm.Model() as wider:
         pxb.XBARTForest("f", np.hstack([X, X]), sigma=1)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from pymc_xbart.plugin import split_weights
+from pymc_xbart.plugin.dirichlet import SparseDirichlet
 from pymc_xbart.plugin.distribution import XBARTForest
 from pymc_xbart.plugin.split_weights import SplitWeightsStep, from_value, to_value
 from pymc_xbart.plugin.step import XBARTStep
@@ -98,7 +99,7 @@ def test_weights_of_several_forests_count_all_their_splits():
     forests.setup_chain(np.random.default_rng(1), tune=0, draws=1)
     forests.step(model.initial_point())
     (weights,) = step._weights
-    splits = weights.splits()
+    splits = weights.splits(P)
     expected = [
         column
         for states in forests.forests.values()
@@ -207,6 +208,83 @@ def test_that_this_would_catch_a_concentration_that_sees_other_splits(rng, monke
     monkeypatch.setattr(split_weights, "log_evidence", lambda *args: wrong * right(*args))
     with pytest.raises(AssertionError):
         law.assert_uniform(moved(rng)[0], law.FALSE_FAIL)
+
+
+def prior_weights(concentration, mode, draws=4000):
+    """Weights of two columns, drawn from their prior as compiled for `mode`."""
+    with pm.Model():
+        SparseDirichlet("w", np.array(concentration))
+        prior = pm.sample_prior_predictive(draws, random_seed=1, compile_kwargs={"mode": mode})
+    return prior["prior"]["w"].values[0]
+
+
+@pytest.mark.parametrize("mode", [PLAIN, "NUMBA"])
+@pytest.mark.parametrize("concentration", [(2.0, 0.7), (0.05, 0.2)])
+def test_sparse_weights_are_drawn_from_their_prior(concentration, mode):
+    # Fails correct code with probability 1e-6; a hundredth of all draws lie near an end.
+    weights = prior_weights(concentration, mode)
+    law.assert_cdf(weights[:, 0], stats.beta(*concentration).cdf)
+
+
+@pytest.mark.parametrize("mode", [PLAIN, "NUMBA"])
+def test_weights_stay_numbers_however_small_their_concentrations_are(mode):
+    weights = prior_weights((1e-6, 1e-6), mode, draws=50)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    # pymc.Dirichlet, compiled, divides zero by zero here.
+    assert (weights.max(axis=1) > 0.999).all()
+
+
+def test_sparse_forests_are_drawn_from_their_prior():
+    with make("sparse"):
+        prior = pm.sample_prior_predictive(200, random_seed=1)
+    assert np.isfinite(prior["prior"]["f"]).all()
+    np.testing.assert_allclose(prior["prior"]["f_split_weights"].sum("f_column"), 1.0)
+
+
+def test_a_dirichlet_that_numba_can_not_draw_is_named():
+    with make(lambda: pm.Dirichlet("w", np.full(P, 1e-6))):
+        with pytest.raises(
+            ValueError, match=r"weights drawn from their prior are all NaN.*'sparse'"
+        ):
+            pm.sample_prior_predictive(5, random_seed=1)
+        prior = pm.sample_prior_predictive(5, random_seed=1, compile_kwargs={"mode": PLAIN})
+    assert np.isfinite(prior["prior"]["f"]).all()
+
+
+@pytest.mark.parametrize("split_weights", [dirichlet, "sparse"])
+@pytest.mark.parametrize("by", [pm.do, pm.observe])
+def test_weights_of_a_forest_that_has_become_data_follow_their_prior(split_weights, by):
+    model = by(make(split_weights), {"f": Y})
+    names = {"w"} if split_weights is dirichlet else {"f_evenness", "f_split_weights"}
+    assert assigned(model)[SplitWeightsStep] == names
+    weights = sample_plainly(model, tune=0, draws=400)["posterior"][max(names)]
+    # By symmetry, 1 / P each on average, of draws that are independent where nothing is random
+    # behind them: within 1e-6 of six standard errors, which are less than 0.02.
+    np.testing.assert_allclose(weights.mean(("chain", "draw")), 1 / P, atol=0.15)
+
+
+def test_forests_of_submodels_may_have_columns_of_the_same_names():
+    with pm.Model() as model:
+        for name, columns in (("one", ["a", "b"]), ("two", ["c", "d", "e"])):
+            with pm.Model(name=name):
+                XBARTForest("f", X[columns], sigma=1.0, split_weights="sparse")
+    assert model.coords["two::f_column"] == ("c", "d", "e")
+
+
+def test_what_is_refused_leaves_no_variable_behind():
+    with pm.Model() as model:
+        for wrong in ({}, {"sigma": -1.0}, {"sigma": 1.0, "num_trees": 0}):
+            with pytest.raises(ValueError, match=r"sigma|num_trees"):
+                XBARTForest("f", X, split_weights="sparse", **wrong)
+        assert not model.named_vars
+        XBARTForest("f", X, split_weights="sparse", sigma=1.0)
+
+
+def test_weights_need_not_be_drawn_for_their_shape():
+    with pm.Model():
+        flat = pm.Flat("z", shape=P)  # can't be drawn at all
+        f = XBARTForest("f", X, sigma=1.0, split_weights=pm.math.softmax(flat), shape=(2, N))
+    assert f.type.shape == (2, N)
 
 
 def test_tuning_begins_with_weights_as_they_are():
