@@ -15,6 +15,7 @@ from pymc_xbart.kernels import CUT_PRIORS, Prior
 NO_MAX_DEPTH = 2**31 - 1  # no tree is as deep: every level takes a row
 # Where a standard deviation's square, its inverse, and their products with sums over rows are
 # floating-point numbers.
+LEAST_SHARE = 1e-150  # of the largest split weight
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-40, 1e40
 
 
@@ -113,7 +114,17 @@ def check_split_weights(split_weights: Any, num_columns: int) -> NDArray[np.floa
             "them positive."
         )
         raise ValueError(msg)
-    return weights
+    with np.errstate(over="ignore"):
+        totals = weights.sum(axis=-1)
+    if not np.isfinite(totals).all():
+        msg = (
+            "The sum of split_weights is beyond the range of floating-point numbers. Rescale them."
+        )
+        raise ValueError(msg)
+    # Less makes no difference but where there is nothing else to split on, and there its logarithm
+    # must be a number.
+    least = LEAST_SHARE * weights.max(axis=-1, keepdims=True)
+    return np.where((weights > 0) & (weights < least), least, weights)
 
 
 def check_sigma(sigma: Any) -> NDArray[np.float64]:

@@ -41,6 +41,15 @@ def num_buckets(num_cutpoints: int) -> int:
     return max(MIN_BUCKETS, 1 << (BUCKETS_PER_CUT * num_cutpoints - 1).bit_length())
 
 
+def num_told_apart(num_rows: int, num_cutpoints: int) -> int:
+    """How many codes of a column a node tells apart: where there are more, neighbours are one.
+
+    Rows that are few enough to be taken in order (see `ordered`) are told apart in any case.
+    """
+    size = num_buckets(num_cutpoints)
+    return max(size, MAX_ORDERED) if num_rows <= MAX_ORDERED else size
+
+
 def make_buckets(*shape: int) -> Buckets:
     """Allocate buckets; their contents are undefined."""
     return Buckets(np.empty(shape, np.int64), np.empty(shape))

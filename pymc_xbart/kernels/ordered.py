@@ -3,7 +3,7 @@
 For small data sets, where looking after a thousand buckets costs more than the rows themselves. One
 pass over all rows in increasing order of the column picks out those of the node; cuts are then
 found by going from each to the next. The cuts are those of `cuts.list_cuts` where every code has a
-bucket of its own, which so few rows never fill.
+bucket of its own, however many buckets there are for more rows.
 """
 
 from typing import NamedTuple

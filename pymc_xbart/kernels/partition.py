@@ -29,6 +29,10 @@ class NodeRows(NamedTuple):
 def make_node_rows(num_rows: int) -> NodeRows:
     """Allocate for n rows."""
     size = NUM_PARTS * num_rows
+    if size > np.iinfo(np.int32).max:  # of which type nodes know where their rows stand
+        most = np.iinfo(np.int32).max // NUM_PARTS
+        msg = f"X has {num_rows} rows, but no more than {most} are possible."
+        raise ValueError(msg)
     row = np.empty(size, np.uint32)
     row[:num_rows] = np.arange(num_rows)
     return NodeRows(row, np.empty(size, np.int64), np.empty(size), np.ones(1))

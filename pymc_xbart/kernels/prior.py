@@ -8,7 +8,7 @@ give the same law, and that is how tests hold both to account.
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
-from pymc_xbart.kernels.histogram import bucket_shift, num_buckets
+from pymc_xbart.kernels.histogram import bucket_shift, num_told_apart
 from pymc_xbart.kernels.leaf_numbers import WIDE, make_leaf_of_row, put_leaf
 from pymc_xbart.kernels.records import (
     COLUMNS,
@@ -42,7 +42,7 @@ def draw_prior_forest(
     num_rows = design.codes.shape[1]
     leaf_of_row = make_leaf_of_row(num_trees, num_rows)
     leaf = np.empty(num_rows, WIDE)
-    size = num_buckets(prior.num_cutpoints)
+    size = num_told_apart(num_rows, prior.num_cutpoints)
     scratch = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(design.num_codes.size)
     # A tree over n rows has at most 2 n - 1 nodes.
     room = [np.empty(2 * num_rows, np.int32) for _ in range(4)]

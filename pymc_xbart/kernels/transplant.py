@@ -9,7 +9,7 @@ would have been its children.
 import numpy as np
 
 from pymc_xbart.kernels.decorator import inner_kernel, kernel
-from pymc_xbart.kernels.histogram import num_buckets
+from pymc_xbart.kernels.histogram import num_told_apart
 from pymc_xbart.kernels.leaf_numbers import WIDE, make_leaf_of_row, put_leaf
 from pymc_xbart.kernels.prior import divide, list_candidates
 from pymc_xbart.kernels.records import NO_CHILD, NO_COLUMN, Design, Forest, Prior
@@ -40,7 +40,7 @@ def transplant_forest(
     cut = _codes_of_cuts(forest.column, cut_value, design)
     leaf_of_row = make_leaf_of_row(num_trees, num_rows)
     leaf = np.empty(num_rows, WIDE)
-    size = num_buckets(prior.num_cutpoints)
+    size = num_told_apart(num_rows, prior.num_cutpoints)
     scratch = np.empty(size, np.int64), np.empty(size, np.int64)
     num_nodes = forest.column.size
     column, new_cut, left, source, depth = (np.empty(num_nodes, np.int32) for _ in range(5))

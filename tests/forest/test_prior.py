@@ -81,6 +81,11 @@ def test_split_weights_need_not_sum_to_one():
     np.testing.assert_array_equal(check_split_weights([3, 0, 1], 3), [3.0, 0.0, 1.0])
 
 
+def test_split_weights_next_to_nothing_keep_a_logarithm():
+    weights = check_split_weights([[1.0, 5e-324, 0.0], [1e-200, 1e-200, 1.0]], 3)
+    np.testing.assert_array_equal(weights, [[1.0, 1e-150, 0.0], [1e-150, 1e-150, 1.0]])
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -90,6 +95,7 @@ def test_split_weights_need_not_sum_to_one():
         ([1.0, 1.0, np.nan], r"split_weights\[2\] .*negative or not finite"),
         ([0.0, 0.0, 0.0], "all 0"),
         ([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]], "all 0"),
+        ([1e308, 1e308, 1.0], r"sum of split_weights is beyond.*Rescale"),
     ],
 )
 def test_bad_split_weights_are_refused(weights, message):

@@ -17,7 +17,7 @@ from pymc_xbart.kernels import (
     encode,
     make_workspace,
 )
-from pymc_xbart.kernels.histogram import make_buckets, num_buckets
+from pymc_xbart.kernels.histogram import make_buckets, num_buckets, num_told_apart
 from pymc_xbart.kernels.node_cuts import MAX_RANGE_DEPTH
 from pymc_xbart.kernels.node_cuts import Node as ScoredNode
 from pymc_xbart.kernels.ordered import ORDER_DTYPE
@@ -59,7 +59,7 @@ class Case(NamedTuple):
             self.g,
             self.h,
             self.prior,
-            num_buckets(self.prior.num_cutpoints),
+            num_told_apart(self.num_rows, self.prior.num_cutpoints),
         )
 
 

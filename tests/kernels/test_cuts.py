@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pymc_xbart.kernels.ordered import MAX_ORDERED
 from tests.helpers import cases, entrances, inside, slow
 
 
@@ -36,6 +37,15 @@ def test_cuts_are_those_of_the_rule(rng):
             assert named_cuts(case, rows, v) == expected
             num_cuts.add(len(expected))
     assert {0, 1, 2, 3, 4, 8} <= num_cuts, "the cases are too easy"
+
+
+@pytest.mark.parametrize("n", [600, MAX_ORDERED, MAX_ORDERED + 1, 2_000])
+@pytest.mark.parametrize("num_cutpoints", [7, 100, 400])
+def test_cuts_are_those_of_the_rule_whatever_lists_them(rng, n, num_cutpoints):
+    case = inside.make_case(rng.standard_normal((n, 2)), num_cutpoints=num_cutpoints)
+    for rows in (np.arange(n), some_rows(rng, n)):
+        for v in range(2):
+            assert named_cuts(case, rows, v) == expected_cuts(case, rows, v)
 
 
 def test_sums_on_the_left_of_each_cut_add_up(rng):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_xbart.kernels import draw_prior_forest, encode
+from pymc_xbart.kernels.ordered import MAX_ORDERED
 from tests.helpers import cases, check, inside, law, slow
 
 
@@ -28,9 +29,10 @@ def test_every_drawn_tree_is_possible(rng):
             assert inside.tree_log_prob(case, nested) > -math.inf
 
 
-@pytest.mark.parametrize("num_cutpoints", [1, 3, 7])
-def test_trees_over_shared_buckets_are_possible(rng, num_cutpoints):
-    n = 1500
+@pytest.mark.parametrize("n", [700, MAX_ORDERED, 1500])
+@pytest.mark.parametrize("num_cutpoints", [1, 3, 7, 100])
+def test_trees_over_many_codes_are_possible(rng, num_cutpoints, n):
+    """In 700 rows each is told apart, in 1500 neighbours share buckets."""
     X = np.column_stack([rng.standard_normal(n), cases.random_X(rng, n, 1)])
     case = inside.make_case(X, num_cutpoints=num_cutpoints, alpha=0.97, beta=0.2, max_depth=5)
     forest, leaf_of_row = draw(case, 3, rng)
@@ -38,6 +40,7 @@ def test_trees_over_shared_buckets_are_possible(rng, num_cutpoints):
     for tree in range(3):
         nested = slow.as_tree(forest, tree)
         assert slow.tree_log_prob(case.problem, nested, slow.prior_options) > -math.inf
+        assert inside.tree_log_prob(case, nested) > -math.inf
 
 
 def test_leaf_values_are_normal_with_variance_leaf_var(rng):

@@ -7,7 +7,10 @@ from pymc_xbart.kernels import (
     cut_values,
     draw_prior_forest,
     encode,
+    make_leaf_of_row,
+    stump_forest,
     sum_of_trees,
+    sweep,
     transplant_forest,
 )
 from tests.helpers import cases, inside, slow
@@ -27,6 +30,23 @@ def test_on_their_own_rows_trees_stay(rng):
         moved, leaves = transplant_forest(forest, cut_value, case.design, case.prior)
         assert cases.same_forest(moved, forest)
         assert np.array_equal(leaves, leaf_of_row)
+
+
+@pytest.mark.parametrize("n", [700, 2_500])
+def test_on_their_own_rows_trees_that_were_grown_there_stay(rng, n):
+    X = rng.standard_normal((n, 2))
+    flat = np.zeros(n)
+    case = inside.make_case(X, flat, flat + 1.0, alpha=0.99, beta=0.2)
+    grown, leaf_of_row, _ = sweep(
+        *(stump_forest(NUM_TREES), make_leaf_of_row(NUM_TREES, n), flat, flat + 1.0),
+        *(case.design, case.prior, case.work, rng),
+    )
+    assert grown.column.size > 10 * NUM_TREES
+    cut_value = cut_values(case.design, grown.column, grown.cut)
+    moved, leaves = transplant_forest(grown, cut_value, case.design, case.prior)
+    assert slow.as_tree(moved, 0) == slow.as_tree(grown, 0)
+    f = sum_of_trees(grown, leaf_of_row)
+    np.testing.assert_array_equal(sum_of_trees(moved, leaves), f)
 
 
 def test_on_their_own_rows_trees_stay_where_codes_share_buckets(rng):
