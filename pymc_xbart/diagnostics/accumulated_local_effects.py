@@ -49,7 +49,8 @@ def accumulated_local_effects(
         Rows to move, as `predict` takes them. Those without a value in the column stay out.
     columns : int, str, tuple or list, optional
         Name or number of a column; a tuple of two, for what they do together; or a list of such,
-        one by one. By default all columns, one by one, but those of categories without an order.
+        one by one; a column that is in several of them needs points in `grid`. By default all
+        columns, one by one, but those of categories without an order, and those without a value.
     grid : int, array_like or dict, optional
         How many quantiles of a column to take, from its smallest value to its largest, by default
         50; or the points themselves, in ascending order; or either for some columns, as ``{column:
@@ -103,7 +104,14 @@ def accumulated_local_effects(
     items, is_list = read_columns(columns, table)
     is_nominal = found.first.is_categorical
     if columns is None:
-        items = [(v,) for (v,) in items if not is_nominal[v]]
+        is_empty = np.isnan(table.X).all(axis=0)
+        items = [(v,) for (v,) in items if not (is_nominal[v] or is_empty[v])]
+        if not items:
+            msg = (
+                "No column of X has values with an order, so that there are no steps from one to "
+                "the next. Use `partial_dependence`."
+            )
+            raise ValueError(msg)
     for item in items:
         _check_item(item, is_nominal, table)
     grids = make_grids(items, grid, table, found, in_steps=True)

@@ -56,7 +56,8 @@ def treatment_effects(
     xarray.Dataset
         ``conditional`` (chain, draw, row), and ``average`` (chain, draw, group), whose groups are
         "all" and those asked for; for a variable of shape (k, n), both have its further dimension
-        before the last one. ``rows`` (group,) counts the rows of each. As a table, for instance,
+        before the last one. ``rows`` (group,) counts the rows of each, and ``weights`` (row,) are
+        those that were given, if any. As a table, for instance,
         ``az.summary(effects, var_names="average", kind="stats")``.
 
     Raises
@@ -94,9 +95,18 @@ def treatment_effects(
     """
     tau = _find_forest(idata, X, var_name, draws)
     row = tau.dims[-1]
+    taken = {"group", "rows", "weights", "conditional", "average"} & set(map(str, tau.dims))
+    if taken:
+        msg = (
+            f"The forest {tau.name!r} has a dimension {min(taken)!r}, which is what the result "
+            f"calls something else. Rename it: idata.rename({{{min(taken)!r}: ...}}) of the groups "
+            "that have it, or `dims` of the forest."
+        )
+        raise ValueError(msg)
     conditional = _scaled(tau, scale)
     masks = _read_groups(groups, tau.sizes[row])
-    shares = np.array(list(masks.values())) * _read_weights(weights, tau.sizes[row])
+    weight_of_row = _read_weights(weights, tau.sizes[row])
+    shares = np.array(list(masks.values())) * weight_of_row
     totals = shares.sum(axis=1, keepdims=True)
     if (totals == 0).any():
         name = list(masks)[int(np.argmin(totals))]
@@ -108,6 +118,8 @@ def treatment_effects(
         "average": conditional.dot(by_group, dim=[row]),
         "rows": ("group", [int(mask.sum()) for mask in masks.values()]),
     }
+    if weights is not None:
+        data["weights"] = (row, weight_of_row)
     return xr.Dataset(data, attrs={"forest": str(tau.name)})
 
 
@@ -125,6 +137,11 @@ def _find_forest(idata: Any, X: Any, var_name: str | None, draws: int | None) ->
         )
         raise KeyError(msg)
     kept: xr.DataArray = posterior[var_name]
+    of_draws = [dim for dim in ("chain", "draw", "sample") if dim in kept.dims]
+    if len(of_draws) == kept.ndim:
+        msg = f"{var_name!r} is a single number in each draw, not an effect for each row."
+        raise ValueError(msg)
+    kept = kept.transpose(*of_draws, ...)
     if draws is None or "draw" not in kept.dims:
         return kept
     return kept.isel(draw=evenly_spaced(kept.sizes["draw"], whole_number(draws, "draws")))

@@ -222,10 +222,29 @@ def to_dataset(
         return results[0].to_dataset(name=draws.name)
     names = ["_".join([draws.name, *(name_of(v, rows) for v in grid.columns)]) for grid in grids]
     twice = [name for k, name in enumerate(names) if name in names[:k]]
+    dims = {dim for grid in grids for dim in grid.dims}
+    twice += sorted(dims & set(names))
     if twice:
         msg = f"columns asks twice for what is called {twice[0]!r}. Ask for one after the other."
         raise ValueError(msg)
+    _check_points(grids)
     return xr.Dataset(dict(zip(names, results, strict=True)))
+
+
+def _check_points(grids: list[Grid]) -> None:
+    """Refuse results that have other points of a column: xarray would fill gaps with NaN."""
+    known: dict[str, NDArray[Any]] = {}
+    for grid in grids:
+        for dim, labels in grid.coords.items():
+            first = known.setdefault(dim, labels)
+            is_number = labels.dtype.kind == "f"
+            if not np.array_equal(first, labels, equal_nan=is_number):
+                msg = (
+                    f"columns asks for {dim!r} twice, at other points, since beside another column "
+                    "there are fewer. Ask for one after the other, or pass its points, "
+                    f"grid={{{dim!r}: ...}}."
+                )
+                raise ValueError(msg)
 
 
 def _about(grid: Grid, rows: NewRows, draws: Draws) -> dict[str, Any]:

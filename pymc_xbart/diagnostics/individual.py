@@ -97,9 +97,9 @@ def individual_conditional_expectation(
     items, is_list = read_columns(columns, table)
     grids = make_grids(items, grid, table, found)
     table = some_rows(table, choose_rows(rows, table.X.shape[0]))
+    _check_memory(found, table, grids, max_memory)
     curves = []
     for each in grids:
-        _check_memory(found, table, each, max_memory)
         f = profiles(found, table, each)
         if transform is not None:
             f = transformed(transform, f, (found.dims[-1], *each.dims))
@@ -108,12 +108,13 @@ def individual_conditional_expectation(
     return to_dataset(found, grids, curves, table, is_list=is_list, attrs=attrs)
 
 
-def _check_memory(draws: Draws, rows: NewRows, grid: Grid, max_memory: float) -> None:
-    needed = bytes_a_draw(draws, rows, grid) * draws.text.size
+def _check_memory(draws: Draws, rows: NewRows, grids: list[Grid], max_memory: float) -> None:
+    needed = sum(bytes_a_draw(draws, rows, grid) for grid in grids) * draws.text.size
     if needed > max_memory:
+        num_points = sum(grid.points.shape[0] for grid in grids)
         msg = (
-            f"All draws of f at {rows.X.shape[0]} rows and {grid.points.shape[0]} points take "
+            f"All draws of f at {rows.X.shape[0]} rows and {num_points} points take "
             f"{needed / 1e9:.2g} GB, and max_memory is {max_memory / 1e9:.2g} GB. Pass `draws`, "
-            "`rows` or `grid` to use fewer of them, or a larger `max_memory`."
+            "`rows` or `grid` to use fewer of them, some `columns`, or a larger `max_memory`."
         )
         raise ValueError(msg)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from pymc_xbart.forest.predict import predict
-from pymc_xbart.forest.tables import as_numbers
+from pymc_xbart.forest.tables import as_numbers, first_rows
 
+DRAW_DIMS = "chain", "draw", "sample"
 QUANTILE = "randomized quantile residual"
 
 
@@ -24,7 +25,8 @@ def residuals(
 ) -> tuple[NDArray[np.float64], str]:
     """Residuals, and what they are called.
 
-    Where `idata` has predictive draws of y, whole numbers have randomized quantile residuals: the
+    Where `idata` has predictive draws of y (of these very numbers, if it has observed ones), whole
+    numbers have randomized quantile residuals: the
     share of draws below y, and a random part of those equal to it, as a normal score. If the model
     holds they are standard normal. Other y have y less the mean of these draws; and less the mean
     of f where there are none.
@@ -48,6 +50,13 @@ def residuals(
     Statistics 5, 236-244.
     """
     y = as_numbers(y, "y")
+    unknown = np.flatnonzero(~np.isfinite(y))
+    if unknown.size:
+        msg = (
+            f"y is not finite in {first_rows(unknown)} (counting from 0). Leave these rows out, "
+            "here and in X."
+        )
+        raise ValueError(msg)
     predictive = _predictive(idata, y)
     if predictive is not None and predictive.dtype.kind in "iub":
         # A stream of its own: X made by the same seed would go along with the random part.
@@ -55,25 +64,35 @@ def residuals(
         return _quantile_residuals(y, predictive, rng), QUANTILE
     if predictive is not None:
         return y - predictive.mean(axis=0), "y less its predictive mean"
-    f = predict(idata, X, var_name, draws)
-    over = [dim for dim in f.dims[:-1] if dim in ("chain", "draw", "sample")]
-    mean = f.mean(over)
+    mean = predict(
+        idata, X, var_name, draws, reduce=lambda f: f.mean([d for d in f.dims if d in DRAW_DIMS])
+    )
     if mean.shape != y.shape:
         msg = (
             f"y has the shape {y.shape}, but f at the rows of X {mean.shape}. Pass one number for "
             "each row; for several forests, add predictive draws of y to idata."
         )
         raise ValueError(msg)
-    return y - mean.values, f"y less the posterior mean of {f.name}"
+    return y - mean.values, f"y less the posterior mean of {mean.name}"
 
 
 def _predictive(idata: Any, y: NDArray[np.float64]) -> NDArray[Any] | None:
-    """Predictive draws of y, (draws, n), if there is one variable of its shape."""
-    if "posterior_predictive" not in getattr(idata, "children", ()):
+    """Predictive draws of y, (draws, n), if there is one variable that goes with it."""
+    groups = getattr(idata, "children", {})
+    if "posterior_predictive" not in groups:
         return None
-    group: xr.Dataset = idata["posterior_predictive"].to_dataset()
-    found = [each for each in group.data_vars.values() if each.shape[2:] == y.shape]
-    return found[0].values.reshape(-1, y.size) if len(found) == 1 else None
+    observed = groups["observed_data"].to_dataset() if "observed_data" in groups else {}
+    found = []
+    for name, each in groups["posterior_predictive"].to_dataset().data_vars.items():
+        draws = each.transpose(*[dim for dim in DRAW_DIMS if dim in each.dims], ...)
+        is_other = name in observed and not np.array_equal(observed[name].values, y)
+        if draws.size and draws.size % y.size == 0 and _row_shape(draws) == y.shape:
+            found += [] if is_other else [draws.values.reshape(-1, y.size)]
+    return found[0] if len(found) == 1 else None
+
+
+def _row_shape(draws: xr.DataArray) -> tuple[int, ...]:
+    return tuple(size for dim, size in draws.sizes.items() if dim not in DRAW_DIMS)
 
 
 def _quantile_residuals(

@@ -22,10 +22,16 @@ class Bins(NamedTuple):
     num_rows: NDArray[np.int64]  # (bins,)
     at: NDArray[np.float64]  # (bins,), mean position of its rows
 
-    def means(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mean of values (..., n) over the rows of each bin, (..., bins)."""
-        is_in = self.of_row[:, np.newaxis] == np.arange(self.num_rows.size)
-        means: NDArray[np.float64] = values @ (is_in / self.num_rows)
+    def means(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Mean of values (..., n) over the rows of each bin, (..., bins), NaN without weight."""
+        share = (self.of_row[:, np.newaxis] == np.arange(self.num_rows.size)).astype(np.float64)
+        if weights is not None:
+            share *= weights[:, np.newaxis]
+        totals = share.sum(axis=0)
+        share /= np.where(totals > 0, totals, np.nan)
+        means: NDArray[np.float64] = values @ share
         return means
 
 

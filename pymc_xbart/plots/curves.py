@@ -16,6 +16,7 @@ from pymc_xbart.plots.scales import Scale
 # Okabe & Ito (2008): eight that colour-blind readers can tell apart, the palest and black left out.
 COLOURS = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 STYLES = "-", "--", ":", "-."
+MARKERS = "o", "s", "^", "D"
 MIN_SMOOTH = 100  # draws; the mean of fewer shows the steps of single trees
 MAX_TICKS = 300  # of a rug
 
@@ -43,6 +44,11 @@ def colour_of(k: int) -> str:
 def style_of(k: int) -> str:
     """Its line: colours that come again have another."""
     return STYLES[k // len(COLOURS) % len(STYLES)]
+
+
+def marker_of(k: int) -> str:
+    """Its dots, likewise."""
+    return MARKERS[k // len(COLOURS) % len(MARKERS)]
 
 
 def draw_series(
@@ -139,7 +145,8 @@ def draw_points(
     for probability, width in zip(probabilities[::-1], widths, strict=True):
         label = text_of_interval(probability) if name_intervals else "_"
         ax.vlines(x, *ends_of(draws, probability), color=colour_of(k), lw=width, label=label)
-    ax.plot(x, draws.mean(axis=0), "o", ms=4, mfc="white", mec=colour_of(k), mew=1.2, label=name)
+    mean, edge = draws.mean(axis=0), colour_of(k)
+    ax.plot(x, mean, marker_of(k), ms=4, mfc="white", mec=edge, mew=1.2, label=name)
 
 
 def draw_rug(ax: Axes, x: NDArray[np.float64]) -> None:

@@ -93,6 +93,7 @@ def plot_effects(
     check_labels(labels, [forest, *data])
     labels = labels or {}
     conditional, average = _draws_of(effects["conditional"]), _draws_of(effects["average"])
+    weights = effects["weights"].values if "weights" in effects else None
     groups = [_scale_of_groups(effects["group"].values)] if average.shape[1] > 1 else []
     bins = [
         bin_rows(name, _column_of(data, name, conditional.shape[1]), labels.get(name, name))
@@ -104,7 +105,7 @@ def plot_effects(
     if groups:
         _draw_groups(panels.axes[1], average, probabilities)
     for ax, each in zip(panels.axes[1 + len(groups) :], bins, strict=True):
-        _draw_along(ax, each, conditional, probabilities)
+        _draw_along(ax, each, conditional, weights, probabilities)
     for k, scale in enumerate(scales):
         if scale is not None:
             finish_curves(panels.axes[k], scale, panels.inches_wide(k))
@@ -190,11 +191,15 @@ def _draw_groups(ax: Axes, averages: NDArray[np.float64], probabilities: tuple[f
 
 
 def _draw_along(
-    ax: Axes, bins: Bins, conditional: NDArray[np.float64], probabilities: tuple[float, ...]
+    ax: Axes,
+    bins: Bins,
+    conditional: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    probabilities: tuple[float, ...],
 ) -> None:
     """Draw effects along a column: rows as dots, averages of bins with intervals."""
     rows = evenly_spaced(bins.x.size, MAX_ROWS)
     mean = conditional.mean(axis=0)
     ax.plot(bins.x[rows], mean[rows], ".", ms=3, color=GREY, alpha=0.5, label="mean of one row")
-    means = bins.means(conditional)
+    means = bins.means(conditional, weights)
     draw_points(ax, bins.at, means, "average of a group", 1, probabilities, name_intervals=False)

@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from pymc_xbart.diagnostics.columns import OTHER_COLUMN
 from pymc_xbart.diagnostics.inclusion import variable_inclusion
 from pymc_xbart.forest.prior import check_split_weights, whole_number
 from pymc_xbart.plots.intervals import (
@@ -76,8 +77,9 @@ def plot_inclusion(
     names = shown_names(count["column"], labels)
     order = np.argsort(-shares.mean(axis=0), stable=True)[:max_columns]
     num_left_out = num_columns - order.size
+    prior = _prior_shares(split_weights, num_columns)
     ax = make_axes(order.size + (num_left_out > 0), figsize, ax)
-    _draw_prior(ax, split_weights, num_columns, order)
+    _draw_prior(ax, prior, num_columns, order)
     draw_intervals(ax, shares[:, order], [names[v] for v in order], num_left_out)
     ax.set_xlim(left=-0.02 * ax.get_xlim()[1])  # from 0, with room for half a dot
     ax.set_xlabel("share of splits")
@@ -87,17 +89,38 @@ def plot_inclusion(
 def _count(idata: Any, var_name: str | None, draws: int | None) -> xr.DataArray:
     """Splits by draw and column."""
     is_counted = hasattr(idata, "data_vars") and {"count", "share"} <= set(idata.data_vars)
+    if is_counted and (OTHER_COLUMN in idata.dims or var_name is not None or draws is not None):
+        msg = (
+            "These are counts already. Pass those of variable_inclusion, not of pairs of columns, "
+            "without var_name and draws; or what pm.sample returned."
+        )
+        raise TypeError(msg)
     inclusion = idata if is_counted else variable_inclusion(idata, var_name=var_name, draws=draws)
     count: xr.DataArray = inclusion["count"]
     return count.sum([dim for dim in count.dims if dim not in {*DRAW_DIMS, "column"}])
 
 
-def _draw_prior(ax: Axes, split_weights: Any, num_columns: int, order: NDArray[np.intp]) -> None:
-    """Mark the share that the prior gives to each column."""
+def _prior_shares(split_weights: Any, num_columns: int) -> NDArray[np.float64] | None:
+    """Shares of split weights, (p,), if there are some."""
     if split_weights is None:
+        return None
+    weights = check_split_weights(split_weights, num_columns)
+    if weights.ndim != 1:
+        msg = (
+            f"split_weights has shape {weights.shape}, but forests are taken together here: pass "
+            "one weight for each column."
+        )
+        raise ValueError(msg)
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
+
+
+def _draw_prior(
+    ax: Axes, prior: NDArray[np.float64] | None, num_columns: int, order: NDArray[np.intp]
+) -> None:
+    """Mark the share that the prior gives to each column."""
+    if prior is None:
         ax.axvline(1.0 / num_columns, color=GREY, ls="--", lw=1, label="equal shares", zorder=1)
         return
-    weights = check_split_weights(split_weights, num_columns)
-    y = np.arange(order.size)
-    share = (weights / weights.sum())[order]
-    ax.plot(share, y, "|", color=GREY, ms=12, mew=1.5, label="share of split weights", zorder=1)
+    y, name = np.arange(order.size), "share of split weights"
+    ax.plot(prior[order], y, "|", color=GREY, ms=12, mew=1.5, label=name, zorder=1)

@@ -69,8 +69,13 @@ def read_items(result: xr.Dataset, *, has_rows: bool, maker: str) -> list[Item]:
 def _read_item(variable: xr.DataArray) -> Item:
     columns = _listed(variable.attrs["columns"])
     for dim in columns:
-        if variable[dim].dtype.kind in "fiu":  # grids may have any order, axes have theirs
-            variable = variable.sortby(dim)
+        # Grids may have any order, axes have theirs: numbers ascend, and what is missing is last.
+        points = variable[dim].values
+        order = np.argsort(
+            points if points.dtype.kind in "fiu" else is_missing(points), stable=True
+        )
+        if (np.diff(order) < 0).any():
+            variable = variable.isel({dim: order})
     rows = _listed(variable.attrs.get("rows", []))
     draws = [dim for dim in DRAW_DIMS if dim in variable.dims]
     forests = [dim for dim in variable.dims if dim not in {*draws, *rows, *columns}]

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from pymc_xbart.diagnostics.residuals import residuals
 from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.bins import Bins, bin_rows
-from pymc_xbart.plots.curves import COLOURS, finish_curves
+from pymc_xbart.plots.curves import COLOURS, finish_curves, read_probabilities
 from pymc_xbart.plots.intervals import GREY, check_labels, text_of_interval
 from pymc_xbart.plots.panels import Panels
 from pymc_xbart.plots.read import choose_columns, column_of, read_data
@@ -40,10 +40,11 @@ def plot_residuals(
     right. Their intervals are those of a mean of independent residuals. As f was fitted to the same
     rows, means are a little closer to 0 than these say.
 
-    If ``idata.posterior_predictive`` has one variable of the shape of y, that gives the residuals:
-    y less the predictive mean; or, for counts and classes, randomized quantile residuals, which are
-    standard normal if the model holds. Otherwise they are y less the posterior mean of f, which
-    makes sense where f is the mean of y.
+    If ``idata.posterior_predictive`` has one variable that goes with y (by its shape, and by
+    ``idata.observed_data``, where that has it), it gives the residuals: y less the predictive mean;
+    or, for counts and classes, randomized quantile residuals, which are standard normal if the
+    model holds. Otherwise they are y less the posterior mean of f, which makes sense where f is the
+    mean of y.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ def plot_residuals(
     var_name : str, optional
         Name of the forest; needed if there are several.
     draws : int, optional
-        How many draws of each chain to use, evenly spaced; all by default.
+        How many draws of f to use in each chain, evenly spaced; all by default. Of predictive
+        draws, all are used.
     random_seed : int or numpy.random.Generator, optional
         Of randomized residuals.
     labels, figsize, axes
@@ -90,11 +92,16 @@ def plot_residuals(
     >>> pxb.plot_residuals(idata, X, y).size
     2
     """
+    (probability,) = read_probabilities(probability)
     data = read_data(X, idata, var_name)
     asked = choose_columns(data, columns)
     check_labels(labels, list(data))
     labels = labels or {}
     left, name = residuals(idata, X, y, var_name=var_name, draws=draws, random_seed=random_seed)
+    num_rows = next(iter(data.values())).values.size
+    if left.shape != (num_rows,):
+        msg = f"y has the shape {left.shape}, but X has {num_rows} rows. Pass one number for each."
+        raise ValueError(msg)
     bins = [bin_rows(each, column_of(data, each), labels.get(each, each)) for each in asked]
     panels = Panels([each.scale for each in bins], axes, figsize)
     for k, (ax, each) in enumerate(zip(panels.axes, bins, strict=True)):

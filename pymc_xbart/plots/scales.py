@@ -80,14 +80,14 @@ class Scale(NamedTuple):
 
     def edges(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Edges of cells around the points, with an empty one before that of missing values."""
+        half = 0.35 * (self.at_missing - self.high)
+        last = [self.at_missing - half, self.at_missing + half] if self.has_missing else []
         known = self.place(points[~is_missing(points)])
+        if known.size == 0:
+            return np.array(last)
         middle = 0.5 * (known[1:] + known[:-1])
         half = 0.5 * self.step
-        edges = np.concatenate([[self.low - half], middle, [self.high + half]])
-        if not self.has_missing:
-            return edges
-        half = 0.35 * (self.at_missing - self.high)
-        return np.append(edges, [self.at_missing - half, self.at_missing + half])
+        return np.concatenate([[self.low - half], middle, [self.high + half], last])
 
     def set_up(self, axis: Axis, inches: float) -> None:
         """Give an axis so many inches long its label and ticks."""
@@ -128,7 +128,11 @@ def _set_missing(axis: Axis, scale: Scale, locator: Locator, inches: float) -> N
 
 def text_of(point: Any) -> str:
     """What a category is called."""
-    return point if isinstance(point, str) else f"{point:g}"
+    if isinstance(point, str):
+        return point
+    if point != point:
+        return "missing"
+    return str(int(point)) if point == int(point) else f"{point:.15g}"
 
 
 def make_scale(

@@ -27,7 +27,7 @@ def draw_surface(
     """
     edges = [scale.edges(each) for scale, each in zip(scales, points, strict=True)]
     for axis, scale in enumerate(scales):
-        if scale.has_missing:
+        if scale.has_missing and mean.shape[axis] > 1:
             mean = np.insert(mean, -1, np.nan, axis=axis)
     mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(mean.T), cmap=COLOURS, rasterized=True)
     ax.figure.colorbar(mesh, ax=ax, label=label)

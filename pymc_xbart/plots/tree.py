@@ -13,6 +13,7 @@ from pymc_xbart.forest.inspection import trees
 
 MAX_NAME = 18  # characters of a column's name; more would run into the neighbour
 INCHES_A_LEAF, INCHES_A_LEVEL = 1.15, 1.1
+LARGEST_WHOLE = 1e9
 COLOURS = "PuOr"  # two colours that colour-blind readers can tell apart, white between
 
 
@@ -56,9 +57,17 @@ def plot_tree(
     -------
     matplotlib.axes.Axes
     """
-    if draw == -1:
-        draw = int(_last_draw(idata))
-    nodes = trees(idata, var_name, chain=chain, draw=draw, tree=tree)
+    stats = idata["sample_stats"] if hasattr(idata, "children") else idata
+    if draw == -1 and "draw" in stats.dims:  # by its place: runs put together have labels twice
+        idata = idata.isel(draw=[-1])
+        draw = int(stats.coords["draw"].values[-1])
+    where = {"chain": chain, "draw": draw}
+    where = {dim: label for dim, label in where.items() if dim in stats.dims}
+    nodes = trees(idata, var_name, tree=tree, **where)
+    num_forests = int(nodes["forest"].max()) + 1 if "forest" in nodes else 1
+    if forest not in range(num_forests):
+        msg = f"forest is {forest}, but the variable has {num_forests}, counted from 0."
+        raise ValueError(msg)
     if "forest" in nodes:
         nodes = nodes[nodes["forest"] == forest]
     nodes = nodes.set_index("node")
@@ -70,14 +79,21 @@ def plot_tree(
             INCHES_A_LEVEL * (1.2 + float(nodes["depth"].max())),
         )
         _, ax = plt.subplots(figsize=figsize or size, layout="constrained")
-    _draw(ax, nodes, x, _dates(idata, var_name))
-    ax.set_title(f"tree {tree} of chain {chain}, draw {draw}", fontsize="medium")
+    found = find_draws(idata, var_name, 1)
+    names = found.schema.columns
+    of = {
+        kind: {names[v] if names else v for v in columns}
+        for kind, columns in (
+            ("dates", found.schema.dates or ()),
+            ("categories", found.first.categorical),
+        )
+    }
+    _draw(ax, nodes, x, **of)
+    of_forest = [f"forest {forest}"] if num_forests > 1 else []
+    origin = [*of_forest, *(f"{dim} {label}" for dim, label in where.items())]
+    title = f"tree {tree} of {', '.join(origin)}" if origin else f"tree {tree}"
+    ax.set_title(title, fontsize="medium")
     return ax
-
-
-def _last_draw(idata: Any) -> int:
-    stats = idata["sample_stats"] if hasattr(idata, "children") else idata
-    return int(stats.coords["draw"].values[-1])
 
 
 def _positions(nodes: pd.DataFrame) -> dict[int, float]:
@@ -98,13 +114,9 @@ def _positions(nodes: pd.DataFrame) -> dict[int, float]:
     return x
 
 
-def _dates(idata: Any, var_name: str | None) -> set[Any]:
-    """Columns that hold dates, as the table of trees calls them."""
-    schema = find_draws(idata, var_name, 1).schema
-    return {schema.columns[v] if schema.columns else v for v in schema.dates or ()}
-
-
-def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float], dates: set[Any]) -> None:
+def _draw(
+    ax: Axes, nodes: pd.DataFrame, x: dict[int, float], dates: set[Any], categories: set[Any]
+) -> None:
     largest = float(nodes["value"].abs().max()) or 1.0
     norm = TwoSlopeNorm(0.0, -largest, largest)
     colours = plt.get_cmap(COLOURS)
@@ -125,7 +137,8 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float], dates: set[Any]) -
                         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
                     )
         if line["left"] >= 0:
-            condition = _condition(line, is_date=line["column"] in dates)
+            column = line["column"]
+            condition = _condition(line, is_date=column in dates, is_nominal=column in categories)
             text, face, ink = f"{_short(line['column'])}\n{condition}", "white", "black"
         else:
             face = colours(norm(line["value"]))
@@ -139,15 +152,23 @@ def _draw(ax: Axes, nodes: pd.DataFrame, x: dict[int, float], dates: set[Any]) -
     ax.set_axis_off()
 
 
-def _condition(split: pd.Series, *, is_date: bool) -> str:
+def _condition(split: pd.Series, *, is_date: bool, is_nominal: bool) -> str:
     """What holds for the rows that go left."""
     if split["cut"] == -math.inf:
         return "is missing"
     or_missing = " or missing" if split["missing"] == "left" else ""
     if split["categories"] is not None:
         return f"in {{{_short(', '.join(split['categories']))}}}{or_missing}"
-    cut = _text_of_date(split["cut"]) if is_date else f"{split['cut']:.4g}"
+    if is_nominal:  # numbers stand for them, and the cut is a place in one of their orders
+        return f"some categories{or_missing}"
+    cut = _text_of_date(split["cut"]) if is_date else _text_of_number(split["cut"])
     return f"≤ {cut}{or_missing}"
+
+
+def _text_of_number(cut: float) -> str:
+    """A cut is a value of the column: a whole number is told as such."""
+    is_whole = cut == int(cut) and abs(cut) < LARGEST_WHOLE
+    return f"{cut:.0f}" if is_whole else f"{cut:.4g}"
 
 
 def _text_of_date(seconds: float) -> str:

@@ -45,6 +45,26 @@ def test_averages_are_weighted_means_over_rows_of_each_draw(run, table, rng):
     assert effects["rows"].values.tolist() == [np.sum(mask) for mask in masks.values()]
 
 
+def test_what_is_no_effect_of_rows_is_refused(run, table):
+    noise = xr.DataArray(np.ones((2, 6)), dims=("chain", "draw"))
+    f = run["posterior"]["f"]
+    posterior = xr.Dataset({"noise": noise, "f": f.rename(person="rows")})
+    other = run.copy()
+    other["posterior"] = xr.DataTree(posterior)
+    with pytest.raises(ValueError, match="'noise' is a single number in each draw"):
+        treatment_effects(other, var_name="noise")
+    with pytest.raises(ValueError, match="dimension 'rows', which is what the result calls"):
+        treatment_effects(other, var_name="f")
+
+
+def test_weights_are_kept_beside_the_averages(run, rng):
+    weights = rng.uniform(size=ROWS)
+    effects = treatment_effects(run, weights=weights)
+    np.testing.assert_array_equal(effects["weights"], weights)
+    assert effects["weights"].dims == ("person",)
+    assert "weights" not in treatment_effects(run)
+
+
 def test_trees_are_evaluated_at_rows_that_are_given(run, table):
     rows = table.iloc[5:12]
     effects = treatment_effects(run, rows)

@@ -142,6 +142,25 @@ def test_several_forests_and_a_list_of_pairs(rng, table):
     np.testing.assert_array_equal(result["f_size_flag"], whole.isel(draw=[0, 3]))
 
 
+def test_other_points_of_a_column_are_asked_for_one_after_the_other(idata, table):
+    # In one Dataset, xarray would put NaN where only the other has points.
+    for asked in (["size", ("size", "income")], [("size", "grade"), ("size", "income")]):
+        with pytest.raises(ValueError, match=r"'size' twice, at other points.*grid=\{'size': "):
+            accumulated_local_effects(idata, table, asked)
+    points = {"size": np.sort(table["size"].unique())[::8]}
+    result = accumulated_local_effects(idata, table, ["size", ("size", "income")], grid=points)
+    assert not any(each.isnull().any() for each in result.data_vars.values())
+
+
+def test_columns_without_steps_are_left_out(rng, table):
+    empty = table.assign(income=np.nan)
+    result = accumulated_local_effects(draw_run(rng, table), empty)
+    assert list(result.data_vars) == ["f_size", "f_flag", "f_grade"]
+    colours = table[["colour"]]
+    with pytest.raises(ValueError, match=r"No column of X has values with an order.*partial_dep"):
+        accumulated_local_effects(draw_run(rng, colours), colours)
+
+
 def test_by_default_ten_rows_are_in_a_cell_on_average(idata, table):
     result = accumulated_local_effects(idata, table, ("size", "income"))["f"]
     complete = table["income"].notna().sum()

@@ -39,6 +39,26 @@ def test_they_are_y_less_the_mean_of_f_or_of_predictive_draws(run, X, rng):
     assert name == "y less its predictive mean"
 
 
+def test_rows_without_y_are_refused(run, X, rng):
+    y = rng.standard_normal(ROWS)
+    y[[3, 7]] = np.nan, np.inf
+    for idata in (run, with_predictive(run, rng.poisson(2.0, (2, 5, ROWS)))):
+        with pytest.raises(ValueError, match=r"y is not finite in rows 3 and 7 .*Leave these rows"):
+            residuals(idata, X, y)
+
+
+def test_predictive_draws_of_another_y_are_none_of_these(run, X, rng):
+    y, other = rng.standard_normal((2, ROWS))
+    idata = with_predictive(run, rng.standard_normal((2, 5, ROWS)))
+    idata["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", other)}))
+    assert residuals(idata, X, other)[1] == "y less its predictive mean"
+    assert residuals(idata, X, y)[1] == "y less the posterior mean of f"
+    # One chain has fewer dims, and the same draws.
+    alone = residuals(idata.isel(chain=0), X, other)
+    both = residuals(idata.isel(chain=[0]), X, other)
+    np.testing.assert_array_equal(alone[0], both[0])
+
+
 def test_those_of_counts_lie_between_the_shares_of_draws_below_and_up_to_y(run, X, rng):
     draws = rng.poisson(2.0, (2, 50, ROWS))
     y = rng.poisson(2.0, ROWS)

@@ -29,10 +29,20 @@ def mixed_table(rng, num_rows):
 
 
 def draw_run(
-    rng, X, *, batch=(), dims=None, chains=2, draws=4, trees=5, split_weights=None, **prior_fields
+    rng,
+    X,
+    *,
+    batch=(),
+    dims=None,
+    chains=2,
+    draws=4,
+    trees=5,
+    split_weights=None,
+    categorical=None,
+    **prior_fields,
 ):
     """Stored draws of a forest "f" over X, a table or a matrix, as `pm.sample` leaves them."""
-    covariates = read_covariates(X)
+    covariates = read_covariates(X, categorical)
     design, views = encode_views(covariates.X, covariates.categorical)
     num_rows, num_columns = covariates.X.shape
     weights = np.ones(num_columns) if split_weights is None else np.asarray(split_weights, float)
@@ -90,7 +100,7 @@ def slow_f(table, X, included):
     return np.array(
         [
             [
-                table.attrs["mu"]
+                np.atleast_1d(table.attrs["mu"])[forest]
                 + np.sum(
                     [
                         [value_of(nodes.set_index("node"), row, included) for row in rows]
@@ -98,7 +108,7 @@ def slow_f(table, X, included):
                     ],
                     axis=0,
                 )
-                for _, of_forest in of_draw.groupby("forest")
+                for forest, of_forest in of_draw.groupby("forest")
             ]
             for _, of_draw in table.groupby(["chain", "draw"])
         ]

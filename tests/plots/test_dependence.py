@@ -202,6 +202,39 @@ def test_many_categories_are_cells(rng):
     assert [label.get_text() for label in ax.get_yticklabels()] == letters
 
 
+def test_large_numbers_of_categories_are_told_apart(rng):
+    X = np.column_stack([rng.choice([1000001.0, 1000002.0, 1000003.0], 40), rng.normal(size=40)])
+    run = prior_runs.draw_run(rng, X, categorical=[0])
+    (ax,) = plot_partial_dependence(run, X, 0)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1000001", "1000002", "1000003"]
+    assert line(ax, "mean").get_xdata().tolist() == [0, 1, 2]
+
+
+def test_dots_of_many_series_differ_by_colour_or_shape(rng):
+    table = pd.DataFrame(
+        {"day": pd.Categorical(rng.choice(list("abcdefg"), 80)), "z": rng.integers(0, 3, 80)}
+    )
+    run = prior_runs.draw_run(rng, table)
+    (ax,) = plot_partial_dependence(run, table, ("z", "day"))
+    dots = [each for each in ax.lines if each.get_label() in list("abcdefg")]
+    assert len({(each.get_markeredgecolor(), each.get_marker()) for each in dots}) == 7
+
+
+def test_cells_of_missing_categories_are_theirs_wherever_the_grid_has_them(rng):
+    letters = list("abcdefghij")
+    table = pd.DataFrame({"x": rng.normal(size=200), "place": rng.choice(letters, 200)})
+    table["place"] = table["place"].astype("category")
+    table.loc[::9, "place"] = None
+    run = prior_runs.draw_run(rng, table, trees=10, alpha=0.97)
+    cells = []
+    for places in ([None, *letters], [*letters, None]):
+        (ax,) = plot_partial_dependence(run, table, ("x", "place"), grid={"place": places})
+        cells.append(ax.collections[0].get_array().filled(np.nan))
+    np.testing.assert_array_equal(*cells)
+    mean = partial_dependence(run, table, ("x", "place"))["f"].mean(("chain", "draw"))
+    np.testing.assert_allclose(cells[0][:10], mean.sel(place=letters).T)
+
+
 def test_joint_local_effects_are_drawn_as_pairs(rng):
     grades = pd.Categorical(list("abc") * 20, list("abc"), ordered=True)
     X = pd.DataFrame(rng.standard_normal((60, 2)), columns=["size", "age"]).assign(grade=grades)

@@ -1,5 +1,6 @@
 """Pictures of effects and of residuals show means, intervals and bins as their data have them."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,6 +96,18 @@ def test_along_a_column_rows_with_similar_values_are_averaged(effects, table):
     np.testing.assert_allclose(drawn[:-1], means)
 
 
+def test_averages_along_a_column_are_weighted_like_others(run, table, rng):
+    weights = rng.uniform(size=ROWS)
+    effects = treatment_effects(run, table, weights=weights)
+    ax = plot_effects(effects, table, "flag")[-1]
+    mean = effects["conditional"].values.reshape(-1, ROWS).mean(axis=0)
+    expected = [
+        np.average(mean[is_in], weights=weights[is_in])
+        for is_in in (table["flag"] == 0, table["flag"] == 1)
+    ]
+    np.testing.assert_allclose(line(ax, "average of a group").get_ydata(), expected)
+
+
 def test_many_rows_are_thinned(effects):
     many = effects.isel(f_dim_0=np.tile(np.arange(ROWS), 10))
     ax = plot_effects(many)[0]
@@ -135,6 +148,16 @@ def test_residuals_are_drawn_with_the_means_of_their_bins(run, table, rng):
     half = norm.ppf(0.95) * np.std(left, ddof=1) / np.sqrt(sizes)
     expected = np.column_stack([means - half, means + half])
     np.testing.assert_allclose(segments(axes[1], "90 % interval"), expected)
+
+
+def test_residuals_are_checked_before_anything_is_drawn(run, table, rng):
+    y = rng.standard_normal(ROWS)
+    before = plt.get_fignums()
+    with pytest.raises(ValueError, match="probabilities is 94"):
+        plot_residuals(run, table, y, probability=94)
+    with pytest.raises(ValueError, match=r"y has the shape \(119,\)"):
+        plot_residuals(run, table, y[1:])
+    assert plt.get_fignums() == before
 
 
 def test_residuals_of_chosen_columns_have_a_panel_each(run, table):

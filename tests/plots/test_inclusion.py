@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pymc_xbart import plot_inclusion, variable_inclusion
+from pymc_xbart import interaction_inclusion, plot_inclusion, variable_inclusion
 from tests.helpers import prior_runs
 from tests.helpers.figures import ends_of, line, names_of
 
@@ -116,6 +116,20 @@ def test_it_draws_where_it_is_told(run):
     assert plot_inclusion(run, ax=axes[1]) is axes[1]
     assert not axes[0].lines
     assert plot_inclusion(run, figsize=(3, 2)).figure.get_size_inches().tolist() == [3, 2]
+
+
+def test_nothing_is_drawn_before_all_is_checked(run):
+    before = plt.get_fignums()
+    with pytest.raises(ValueError, match=r"split_weights has shape \(2, 4\)"):
+        plot_inclusion(run, split_weights=np.ones((2, 4)))
+    for given, options in (
+        (interaction_inclusion(run), {}),
+        (variable_inclusion(run), {"draws": 2}),
+        (variable_inclusion(run), {"var_name": "f"}),
+    ):
+        with pytest.raises(TypeError, match="These are counts already"):
+            plot_inclusion(given, **options)
+    assert plt.get_fignums() == before
 
 
 def test_bad_input_is_refused(run, rng):

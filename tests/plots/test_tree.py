@@ -10,6 +10,7 @@ from pymc_xbart import plot_tree, trees
 from pymc_xbart.forest.schema import Schema
 from pymc_xbart.forest.stored import StoredDraw, StoredForest, digest_of, write_draw
 from pymc_xbart.kernels import cut_values, draw_prior_forest, encode, rows_of_leaves
+from pymc_xbart.plots import tree as module
 from tests.helpers import inside, prior_runs
 
 NAMES = ["age", "mean income of the neighbourhood in 2020", "c"]
@@ -51,6 +52,32 @@ def test_every_node_is_there(idata):
 
 def test_the_last_draw_is_the_default(idata):
     assert texts(plot_tree(idata, tree=2)) == texts(plot_tree(idata, draw=1, tree=2))
+
+
+def test_the_last_draw_of_runs_put_together_is_that_of_the_last_run(idata):
+    stats = idata["sample_stats"].to_dataset()
+    first, last = stats.isel(draw=[0]), stats.isel(draw=[1]).assign_coords(draw=[0])
+    both = idata.copy()
+    both["sample_stats"] = xr.DataTree(xr.concat([first, last], "draw"))
+    assert texts(plot_tree(both, tree=2)) == texts(plot_tree(idata, draw=1, tree=2))
+
+
+def test_selections_are_drawn_as_they_are(idata):
+    ax = plot_tree(idata.isel(chain=0, draw=-1), tree=2)
+    assert texts(ax) == texts(plot_tree(idata, tree=2))
+    assert ax.get_title() == "tree 2"
+
+
+def test_forests_are_counted(idata):
+    with pytest.raises(ValueError, match="forest is 3, but the variable has 1, counted from 0"):
+        plot_tree(idata, forest=3)
+
+
+@pytest.mark.parametrize(
+    ("cut", "text"), [(12345.0, "12345"), (-3.0, "-3"), (0.5, "0.5"), (1e12, "1e+12")]
+)
+def test_whole_cuts_are_told_in_full(cut, text):
+    assert module._text_of_number(cut) == text
 
 
 def test_long_names_are_cut_short(idata):
