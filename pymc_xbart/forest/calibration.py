@@ -14,6 +14,9 @@ from scipy.special import gammaincinv
 from pymc_xbart.forest.tables import as_numbers, first_rows, is_table
 
 VARIANCE_SHARE = 0.3  # of var(y) that the forest explains a priori: He, Yalov & Hahn's default
+# Where a standard deviation's square, its inverse, and their products with sums over rows are
+# floating-point numbers.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-40, 1e40
 MIN_NUM_CUTPOINTS = 100  # He, Yalov & Hahn: max(sqrt(n), 100)
 # Prior probability that the noise has a smaller variance than y: Chipman, George & McCulloch (2010)
 PROB_NOISE_BELOW_Y = 0.9
@@ -120,8 +123,11 @@ def calibrate(
         mean = np.average(present, weights=share)
         variance = np.average((present - mean) ** 2, weights=share)
         calibration = Calibration(float(mean), math.sqrt(VARIANCE_SHARE * variance))
-    if not (math.isfinite(calibration.sigma) and calibration.sigma > 0):
-        msg = "The variance of y is beyond the range of floating-point numbers. Rescale y."
+    if not SMALLEST_SIGMA <= calibration.sigma <= LARGEST_SIGMA:
+        msg = (
+            f"The standard deviation of y is about {variance**0.5:.1g}, so that its square is "
+            "hardly a floating-point number, or none. Rescale y."
+        )
         raise ValueError(msg)
     return calibration
 

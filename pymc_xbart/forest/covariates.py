@@ -15,8 +15,10 @@ from pymc_xbart.forest.design import check_design
 from pymc_xbart.forest.schema import Schema, distinct
 from pymc_xbart.forest.tables import (
     COLUMN_ADVICE,
+    MISSING_TYPES,
     as_numbers,
     first_rows,
+    frame_of,
     is_labelled_array,
     is_labelled_table,
 )
@@ -66,8 +68,10 @@ def read_covariates(
         Naming column and rows.
     """
     if is_labelled_table(X):
-        X = X.to_dataframe()
+        X = frame_of(X)
     names = None
+    if isinstance(categorical, str | int | np.integer):
+        categorical = [categorical]
     declared: list[int] = []
     found: Labels = []
     if is_labelled_array(X) and X.ndim == 2:
@@ -89,15 +93,43 @@ def read_covariates(
                 declared += [v] if column.is_categorical else []
             X = np.column_stack(columns) if columns else np.empty((len(table), 0))
             copy = False  # it is one
+    is_array = not found
     matrix = check_design(X, min_rows=min_rows, copy=copy)
+    if is_array and labels is not None:
+        _check_numbers(matrix, labels, names)
     chosen = choose_columns(categorical, names, matrix.shape[1])
     return Covariates(matrix, names, _or_none(found), tuple(sorted({*declared, *chosen})))
+
+
+def _check_numbers(X: NDArray[np.float64], labels: Labels, names: list[str] | None) -> None:
+    """Refuse an array whose numbers are not those of categories that trees know by labels.
+
+    Where the labels themselves are numbers, nobody can tell: 1 may be the first, or that called 1.
+    """
+    for v, known in enumerate(labels[: X.shape[1]]):
+        if known is None:
+            continue
+        x = X[~np.isnan(X[:, v]), v]
+        if not np.isin(x, np.arange(len(known))).all() or all(map(_is_number, known)):
+            msg = (
+                f"X is an array of numbers, but trees were grown on categories in the column "
+                f"{_called(v, names)}. Pass a table, as it was."
+            )
+            raise TypeError(msg)
+
+
+def _is_number(label: str) -> bool:
+    try:
+        float(label)
+    except ValueError:
+        return False
+    return True
 
 
 def describe_columns(X: Any) -> Schema:
     """What is known of the columns of X, without reading the numbers."""
     if is_labelled_table(X):
-        X = X.to_dataframe()
+        X = frame_of(X)
     if is_labelled_array(X) and X.ndim == 2:
         return Schema(_labels_of(X))
     table = _as_table(X)
@@ -113,7 +145,7 @@ def describe_columns(X: Any) -> Schema:
 def date_columns(X: Any) -> list[int] | None:
     """Numbers of the columns of a table that hold dates or times; None if there are none."""
     if is_labelled_table(X):
-        X = X.to_dataframe()
+        X = frame_of(X)
     table = _as_table(X)
     return None if table is None else _dates_of(table)
 
@@ -183,7 +215,7 @@ def _as_array(column: Any) -> Any:
 
 def _microseconds(column: Any) -> NDArray[np.float64]:
     """Seconds, of whole microseconds."""
-    values = [np.nan if value is None else value for value in column.to_list()]
+    values = [np.nan if _is_missing(value) else value for value in column.to_list()]
     return np.array(values, np.float64) / 1e6
 
 
@@ -198,14 +230,25 @@ def _is_of_categories(column: Any) -> bool:
 def _read_categories(column: Any, known: Sequence[str] = ()) -> _Column:
     """Number the categories of a column: those known first, others in the order of the table."""
     values = [None if _is_missing(value) else str(value) for value in column.to_list()]
-    declared = column.cat.get_categories().to_list() if _is_of_categories(column) else []
+    declared = _declared(column) if _is_of_categories(column) else []
     everything = [*known, *map(str, declared), *(value for value in values if value is not None)]
     labels = list(dict.fromkeys(everything))
     number = {label: k for k, label in enumerate(labels)}
     codes = np.array([np.nan if value is None else number[value] for value in values])
     # pandas says so itself; what narwhals calls Enum has an order there, but not in polars.
-    is_ordered = bool(getattr(getattr(column.to_native(), "cat", None), "ordered", False))
+    native = column.to_native()
+    kind = getattr(native, "cat", None) or getattr(native, "type", None)  # the latter: pyarrow
+    is_ordered = bool(getattr(kind, "ordered", False))
     return _Column(codes, labels, not is_ordered)
+
+
+def _declared(column: Any) -> list[Any]:
+    """Categories of a column, as far as it tells."""
+    try:
+        found: list[Any] = column.cat.get_categories().to_list()
+    except AttributeError:  # narwhals asks pandas for those of an Arrow dictionary, in vain
+        return []
+    return found
 
 
 def relabel(
@@ -246,7 +289,8 @@ def relabel(
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value != value
+    # What pandas calls NA is neither equal to itself nor not.
+    return value is None or type(value).__name__ in MISSING_TYPES or bool(value != value)
 
 
 def _check_new(
@@ -299,7 +343,7 @@ def choose_columns(
     """Numbers of columns that are given by number or name; none for None."""
     if categorical is None:
         return ()
-    if isinstance(categorical, str):
+    if isinstance(categorical, str | int | np.integer):
         categorical = [categorical]
     numbers = {find_column(column, names, num_columns, "categorical") for column in categorical}
     return tuple(sorted(numbers))

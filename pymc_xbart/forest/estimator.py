@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_xbart.forest.covariates import describe_columns
 from pymc_xbart.forest.tables import is_table, named_columns
 
 MAX_NAMED = 5  # column names that an error message lists
@@ -107,8 +108,11 @@ class Estimator:
 
 
 def feature_names(X: Any) -> NDArray[np.object_] | None:
-    """Names of the columns, if X is a DataFrame and all of them are text."""
-    if not is_table(X) or not all(isinstance(name, str) for name in X.columns):
+    """Names of the columns, if X has some and all of them are text."""
+    if not is_table(X):  # another kind of table, or an array with labels
+        names = describe_columns(X).columns
+        return None if names is None else np.array(names, dtype=object)
+    if not all(isinstance(name, str) for name in X.columns):
         return None
     return np.array([name for name, _ in named_columns(X)], dtype=object)
 

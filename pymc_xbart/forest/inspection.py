@@ -60,7 +60,7 @@ def trees(
         - ``value``: what a leaf adds to f; NaN at splits
 
         f is the sum of the values of the leaves that a row reaches, plus the prior mean mu, which
-        is the table's ``attrs["mu"]``.
+        is the table's ``attrs["mu"]``: a list, one for each forest, where there are several.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def trees(
     for dim, labels in (("chain", chain), ("draw", draw)):
         draws = draws._replace(text=_select(draws.text, dim, labels))
     parts = []
-    mu = np.nan
+    mu: float | list[float] = np.nan
     for place in np.ndindex(draws.text.shape):
         stored = read_draw(str(draws.text.values[place]))
+        mu = [forest.mu for forest in stored.forests] if stored.batch else stored.forests[0].mu
         for k, forest in enumerate(stored.forests):
-            mu = forest.mu
             nodes = _table(forest, stored, draws, tree)
             if stored.batch:
                 nodes = {"forest": np.full(nodes["node"].size, k)} | nodes
@@ -100,6 +100,9 @@ def _select(text: Any, dim: str, labels: Labels) -> Any:
         msg = f"{dim} is {labels!r}, but these draws have no dimension {dim!r}. Leave it out."
         raise ValueError(msg)
     wanted = np.atleast_1d(labels)
+    if wanted.size == 0:
+        msg = f"{dim} is empty. Name at least one, or leave it out for all of them."
+        raise ValueError(msg)
     known = text.coords[dim].values if dim in text.coords else np.arange(text.sizes[dim])
     missing = [label for label in wanted.tolist() if label not in known]
     if missing:

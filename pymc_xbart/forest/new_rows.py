@@ -14,7 +14,7 @@ from pymc_xbart.forest.covariates import (
 )
 from pymc_xbart.forest.draws import Draws
 from pymc_xbart.forest.stored import digest_of
-from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table
+from pymc_xbart.forest.tables import frame_of, is_labelled_array, is_labelled_table
 
 MAX_NAMED = 5  # columns that an error message lists
 
@@ -45,7 +45,7 @@ def read_new_rows(X: Any, draws: Draws) -> NewRows:
     """
     has_names = True
     if is_labelled_table(X):
-        X = X.to_dataframe()
+        X = frame_of(X)
     elif is_labelled_array(X) and X.ndim == 2:
         has_names = X.dims[1] in X.coords
         X = X.to_pandas()

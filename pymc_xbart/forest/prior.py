@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.calibration import default_num_cutpoints
+from pymc_xbart.forest.calibration import (
+    LARGEST_SIGMA,
+    SMALLEST_SIGMA,
+    default_num_cutpoints,
+)
 from pymc_xbart.forest.tables import as_numbers
 from pymc_xbart.kernels import CUT_PRIORS, Prior
 
 NO_MAX_DEPTH = 2**31 - 1  # no tree is as deep: every level takes a row
-# Where a standard deviation's square, its inverse, and their products with sums over rows are
-# floating-point numbers.
 LEAST_SHARE = 1e-150  # of the largest split weight
-SMALLEST_SIGMA, LARGEST_SIGMA = 1e-40, 1e40
 
 
 class TreeSettings(NamedTuple):

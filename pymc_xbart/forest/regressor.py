@@ -51,8 +51,8 @@ class XBARTRegressor(Estimator):
     num_sweeps : int, default 40
         Sweeps in all, burn-in included.
     burnin : int, default 15
-        First sweeps, which are not kept, >= 0 and below `num_sweeps`. They consider all columns
-        whatever `mtry` says.
+        First sweeps, which are not kept, >= 0 and below `num_sweeps`. As far as they are not
+        corrected, they consider all columns, whatever `mtry` says.
     num_cutpoints : int, optional
         About how many cuts each column offers in each node; ``max(floor(sqrt(n)), 100)`` by default
         [1]_.

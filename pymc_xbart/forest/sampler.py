@@ -217,7 +217,7 @@ def draw_sweeps(
         correction = task.correction
         if number < num_uncorrected(burnin):
             correction = correction._replace(kind="none")
-        if number < burnin:
+        if number < burnin and correction.kind == "none":
             correction = correction._replace(mtry=None)
         state, leaf_of_row, f, info = _sweep_once(
             task, state, leaf_of_row, f, correction, work, rng

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 MAX_NAMED = 3  # rows that an error message names
 
 # pandas' own markers of a missing entry; known by name, since pandas is not imported
-_MISSING_TYPES = ("NAType", "NaTType")
+MISSING_TYPES = ("NAType", "NaTType")
 
 
 def is_table(data: Any) -> bool:
@@ -28,6 +28,11 @@ def is_labelled_array(data: Any) -> bool:
 def is_labelled_table(data: Any) -> bool:
     """Whether `data` is an xarray.Dataset."""
     return all(hasattr(data, name) for name in ("dims", "data_vars", "to_dataframe"))
+
+
+def frame_of(data: Any) -> Any:
+    """Data variables of an xarray.Dataset as a pandas.DataFrame; coordinates are no columns."""
+    return data.reset_coords(drop=True).to_dataframe()
 
 
 def named_columns(table: Any) -> list[tuple[str, Any]]:
@@ -136,9 +141,13 @@ def _numbers_of_objects(
     for i, value in enumerate(array.flat):
         if mask is not None and mask.flat[i]:
             continue
-        if isinstance(value, numbers.Real | np.bool):
-            result.flat[i] = float(value)
-        elif value is not None and type(value).__name__ not in _MISSING_TYPES:
+        # To Python, durations of NumPy are whole numbers.
+        if isinstance(value, numbers.Real | np.bool) and not isinstance(value, np.timedelta64):
+            try:
+                result.flat[i] = float(value)
+            except OverflowError:
+                refused.append(i)
+        elif value is not None and type(value).__name__ not in MISSING_TYPES:
             refused.append(i)
     if refused:
         rows = np.unravel_index(refused, array.shape)[0] if array.ndim else np.array(refused)

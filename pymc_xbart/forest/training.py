@@ -11,6 +11,7 @@ from pymc_xbart.forest.estimator import conversion_warning
 from pymc_xbart.forest.tables import as_numbers, first_rows
 
 MIN_ROWS = 2
+LARGEST_WEIGHT = 1e100  # of all rows together; kernels square sums of it
 MAX_GROWTH = 2  # as many rows may come of repetition as there are, this many times
 ONE_AT_A_TIME = "Fit one regressor for each response."
 NOTHING_TO_LEARN = "That leaves nothing to learn from X. (Rows of weight 0 don't count.)"
@@ -78,8 +79,8 @@ def read_weight(sample_weight: Any, num_rows: int) -> NDArray[np.float64]:
         raise ValueError(msg)
     with np.errstate(over="ignore"):
         total = weight.sum()
-    if not np.isfinite(total):
-        msg = "The sum of sample_weight is beyond the range of floating-point numbers. Rescale it."
+    if not total <= LARGEST_WEIGHT:
+        msg = f"The sum of sample_weight is beyond {LARGEST_WEIGHT:g}. Rescale it."
         raise ValueError(msg)
     return weight
 

@@ -97,6 +97,44 @@ def test_arrow_says_what_pandas_says():
     assert there[1:] == here[1:]
 
 
+ARROW_WHEN = pd.Series(["2024-01-01", None, "2024-01-02"])
+ARROW_BACKED = {
+    "timestamps": (pd.to_datetime(ARROW_WHEN), "timestamp[us][pyarrow]"),
+    "durations": (pd.to_datetime(ARROW_WHEN) - pd.Timestamp("2024-01-01"), "duration[us][pyarrow]"),
+    "categories": (pd.Series(["v", None, "u"], dtype="string"), "category"),
+    "dictionaries": (
+        pd.Series(["v", None, "u"]),
+        pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string())),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ARROW_BACKED)
+def test_gaps_of_columns_that_pandas_keeps_in_arrow(kind):
+    column, dtype = ARROW_BACKED[kind]
+    read = read_covariates(pd.DataFrame({"x": column.astype(dtype)})).X[:, 0]
+    np.testing.assert_array_equal(np.isnan(read), [False, True, False])
+    assert read[0] != read[2]
+
+
+def test_arrow_knows_which_categories_have_an_order():
+    sizes = pd.DataFrame({"size": pd.Categorical(["L", "S"], ["S", "M", "L"], ordered=True)})
+    read = read_covariates(pa.Table.from_pandas(sizes))
+    assert read.X[:, 0].tolist() == [2, 0]
+    assert (read.labels, read.categorical) == ([["S", "M", "L"]], ())
+
+
+def test_coordinates_of_a_dataset_are_no_columns():
+    data = xr.Dataset(
+        {"a": ("row", [1.0, 2.0]), "b": ("row", [3.0, 4.0])},
+        {"truth": ("row", [5.0, 6.0]), "time": 7.0, "row": ["p", "q"]},
+    )
+    read = read_covariates(data)
+    assert read.names == ["a", "b"]
+    np.testing.assert_array_equal(read.X, [[1.0, 3.0], [2.0, 4.0]])
+    assert describe_columns(data).columns == ["a", "b"]
+
+
 def test_polars_categories_have_labels():
     read = read_covariates(pl.DataFrame({"x": pl.Series(["v", None, "u"], dtype=pl.Categorical)}))
     labels = read.labels[0]
@@ -115,6 +153,7 @@ def test_columns_of_categories_can_be_chosen():
     table = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": pd.Categorical(["x", "y"])})
     assert read_covariates(table, ["b", 0]).categorical == (0, 1, 2)
     assert read_covariates(table, "b").categorical == (1, 2)
+    assert read_covariates(table, 1).categorical == (1, 2)
     assert read_covariates(table[["a", "b"]].to_numpy(), np.array([1])).categorical == (1,)
     assert read_covariates(table, []).categorical == (2,)
 
@@ -139,6 +178,17 @@ def test_known_categories_keep_their_numbers():
     for new in (pd.Categorical(["b", "a"]), ["b", "a"], pd.Categorical(["b", "a"], ["b", "a"])):
         table = pd.DataFrame({"x": new, "n": [1, 2]})
         np.testing.assert_array_equal(read_covariates(table, labels=known).X[:, 0], [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("x", "labels"), [(10.0, ["10", "20"]), (1.0, ["0", "1"]), (2.0, ["u", "v"]), (0.5, ["u", "v"])]
+)
+def test_numbers_of_an_array_may_be_those_of_known_categories_only(x, labels):
+    for X in (np.full((3, 2), x), xr.DataArray(np.full((3, 2), x))):
+        with pytest.raises(TypeError, match=r"X is an array of numbers.*column 1 .*Pass a table"):
+            read_covariates(X, [1], labels=[None, labels])
+    X = np.array([[2.0, 1.0], [3.0, np.nan]])
+    np.testing.assert_array_equal(read_covariates(X, [1], labels=[None, ["u", "v"]]).X, X)
 
 
 def test_new_categories_get_numbers_of_their_own_with_a_warning():

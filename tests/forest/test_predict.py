@@ -267,6 +267,10 @@ def test_the_table_names_forests_and_unnamed_columns(rng):
     fit = Fit(rng, names=None, batch=(2,))
     table = trees(fit.idata, draw=0)
     assert table["forest"].unique().tolist() == [0, 1]
+    first = read_draw(str(fit.idata["sample_stats"]["f_trees"].values[0, 0, 0]))
+    assert table.attrs["mu"] == [forest.mu for forest in first.forests]
+    with pytest.raises(ValueError, match="draw is empty"):
+        trees(fit.idata, draw=[])
     assert set(table["column"].dropna()) <= {0, 1, 2}
     first = read_draw(str(fit.idata["sample_stats"]["f_trees"].values[0, 0, 0])).forests[1]
     ours = table.query("chain == 0 and forest == 1")

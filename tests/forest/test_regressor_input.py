@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from pymc_xbart import XBARTRegressor
@@ -84,6 +85,10 @@ RESPONSES = [
     (np.ma.masked_array(Y, mask=np.arange(30) == 7), ValueError, "y is NaN in row 7 "),
     (np.full(30, 2.5), ValueError, "All entries of y equal 2.5.*nothing to learn"),
     (Y * 1e200, ValueError, "Rescale y"),
+    (Y * 1e-158, ValueError, "Rescale y"),
+    (pd.Series([pd.Timedelta(k, "D") for k in range(30)]).to_numpy(), TypeError, "timedelta64"),
+    (np.array([np.timedelta64(k, "D") for k in range(30)], object), TypeError, "in rows 0, 1"),
+    (np.array([10**400, *Y[1:]], object), TypeError, "not real numbers in row 0 "),
     (np.where(Y > 0, "high", "low"), TypeError, "y holds values that are not real numbers"),
     (Y + 1j, ValueError, "y holds complex numbers"),
     (np.float64(1.0), ValueError, r"y has shape \(\)"),
@@ -113,6 +118,7 @@ WEIGHTS = [
     (np.ones((30, 1)), r"sample_weight has shape \(30, 1\)"),
     (2.0, r"sample_weight has shape \(\)"),
     (np.full(30, 1e308), "sum of sample_weight is beyond"),
+    (np.full(30, 1e160), r"sum of sample_weight is beyond 1e\+100"),
     ((Y[0] == Y) + (X[:, 0] == X[3, 0]) * 1.0, None),
 ]
 
@@ -181,6 +187,25 @@ def test_columns_are_known_by_name(table):
         model.predict(X)
     with pytest.warns(UserWarning, match="X has feature names, but .* fitted without"):
         regressor().fit(X, Y).predict(frame)
+
+
+NAMED = {
+    "pyarrow": (lambda frame: pa.Table.from_pandas(frame), lambda X: X.select(["c", "a", "b"])),
+    "dataset": (lambda frame: frame.to_xarray(), lambda X: X[["c", "a", "b"]]),
+    "array": (lambda frame: frame.to_xarray().to_array("x").T, lambda X: X.sel(x=["c", "a", "b"])),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_columns_of_other_tables_are_known_by_name(kind):
+    make, in_another_order = NAMED[kind]
+    frame = pd.DataFrame(X, columns=list("abc"))
+    named = make(frame)
+    model = regressor().fit(named, Y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(named), model.predict(frame))
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.predict(in_another_order(named))
 
 
 def test_names_that_are_not_text_are_no_names():
