@@ -322,12 +322,15 @@ class XBARTRegressor(Estimator):
         self._check_num_features(matrix.shape[1])
         warn_of_gaps(matrix, self.views_.has_missing, names)
         sums = sums_of_trees(self.forests_, self.cut_values_, self.views_, matrix)
-        if return_draws:
-            return self.mean_ + np.stack(list(sums))
+        if not (return_std or return_draws):
+            return self.mean_ + mean_of_draws(sums)
+        draws = np.empty((len(self.forests_), matrix.shape[0]))
+        for draw, of_draw in zip(draws, sums, strict=True):
+            draw[:] = of_draw  # one by one: all of them may be large
         if return_std:
-            draws = np.stack(list(sums))
             return self.mean_ + mean_of_draws(draws), draws.std(axis=0)
-        return self.mean_ + mean_of_draws(sums)
+        draws += self.mean_
+        return draws
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the variance of y that the posterior mean explains, R^2.
