@@ -47,6 +47,6 @@ def label(
     inner = values.shape[values.ndim - len(coords) :]
     return xr.DataArray(
         values.reshape((*draws.text.shape, *batch, *inner)),
-        dict(draws.text.coords) | (draws.forests if of_each_forest else {}) | coords,
+        dict(draws.text.coords) | coords,
         (*draws.text.dims, *forests, *coords),
     )

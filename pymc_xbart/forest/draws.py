@@ -22,7 +22,6 @@ class Draws(NamedTuple):
     text: Any  # xarray.DataArray of text, with the dims that draws have, chain and draw as a rule
     schema: Schema
     dims: tuple[str, ...]  # of the variable, those of its rows last
-    forests: dict[str, NDArray[Any]]  # labels of the others, where the variable was kept with some
 
     @property
     def first(self) -> StoredDraw:
@@ -59,9 +58,8 @@ def find_draws(idata: Any, var_name: str | None = None, draws: int | None = None
         msg = f"There are no draws of the forest {name!r} left: its selection is empty."
         raise ValueError(msg)
     schema = _schema(idata, name)
-    found = Draws(name, text, schema, (), {})
-    found = found._replace(dims=_dims(idata, found))
-    return found._replace(forests=_forests(idata, found))
+    found = Draws(name, text, schema, ())
+    return found._replace(dims=_dims(idata, found))
 
 
 def _sample_stats(idata: Any) -> Any:
@@ -131,14 +129,6 @@ def _schema(idata: Any, name: str) -> Schema:
             # Runs put together by `xr.concat` hold it several times.
             return Schema.from_bytes(stored.reshape(-1, stored.shape[-1])[0])
     return Schema()
-
-
-def _forests(idata: Any, draws: Draws) -> dict[str, NDArray[Any]]:
-    """Labels of the k forests of a variable, where it was kept."""
-    if "posterior" not in getattr(idata, "children", ()):
-        return {}
-    coords = idata["posterior"].coords
-    return {dim: coords[dim].values for dim in draws.dims[:-1] if dim in coords}
 
 
 def _dims(idata: Any, draws: Draws) -> tuple[str, ...]:

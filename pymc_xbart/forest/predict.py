@@ -111,7 +111,7 @@ def predict_rows(draws: Draws, rows: NewRows, part: slice, num_threads: int) -> 
     texts = [str(text) for text in draws.text.values.flat]
     f = evaluate_draws(texts, rows.X[part], num_threads)
     shape = (*draws.text.shape, *draws.first.batch, f.shape[-1])
-    coords = dict(draws.text.coords) | draws.forests
+    coords = dict(draws.text.coords)
     if rows.labels is not None:
         coords[draws.dims[-1]] = np.asarray(rows.labels[part])
     return xr.DataArray(f.reshape(shape), coords, (*draws.text.dims, *draws.dims), name=draws.name)

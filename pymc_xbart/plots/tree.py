@@ -21,8 +21,8 @@ def plot_tree(
     idata: Any,
     var_name: str | None = None,
     *,
-    chain: int = 0,
-    draw: int = -1,
+    chain: int | None = None,
+    draw: int | None = None,
     tree: int = 0,
     forest: int = 0,
     figsize: tuple[float, float] | None = None,
@@ -40,10 +40,8 @@ def plot_tree(
         What `pm.sample` returned.
     var_name : str, optional
         Name of the forest; needed if there are several.
-    chain : int, default 0
-        Label of the chain.
-    draw : int, default -1
-        Label of the draw; -1 is the last one.
+    chain, draw : int, optional
+        Labels of the chain and of the draw; by default chain 0, and the last draw.
     tree : int, default 0
         Number of the tree.
     forest : int, default 0
@@ -57,19 +55,22 @@ def plot_tree(
     -------
     matplotlib.axes.Axes
     """
-    stats = idata["sample_stats"] if hasattr(idata, "children") else idata
-    if draw == -1 and "draw" in stats.dims:  # by its place: runs put together have labels twice
+    dims = (idata["sample_stats"] if hasattr(idata, "children") else idata).dims
+    if draw is None and "draw" in dims:  # by its place: runs put together have labels twice
         idata = idata.isel(draw=[-1])
-        draw = int(stats.coords["draw"].values[-1])
-    where = {"chain": chain, "draw": draw}
-    where = {dim: label for dim, label in where.items() if dim in stats.dims}
-    nodes = trees(idata, var_name, tree=tree, **where)
+    if chain is None and "chain" in dims:
+        chain = 0
+    nodes = trees(idata, var_name, chain=chain, draw=draw, tree=tree)
+    origin = [f"{dim} {nodes[dim].iloc[0]}" for dim in ("chain", "draw") if dim in nodes]
     num_forests = int(nodes["forest"].max()) + 1 if "forest" in nodes else 1
     if forest not in range(num_forests):
         msg = f"forest is {forest}, but the variable has {num_forests}, counted from 0."
         raise ValueError(msg)
     if "forest" in nodes:
         nodes = nodes[nodes["forest"] == forest]
+    if not nodes["node"].is_unique:
+        msg = "These are several draws. Select one, for instance idata.isel(sample=[0])."
+        raise ValueError(msg)
     nodes = nodes.set_index("node")
     x = _positions(nodes)
     if ax is None:
@@ -89,8 +90,7 @@ def plot_tree(
         )
     }
     _draw(ax, nodes, x, **of)
-    of_forest = [f"forest {forest}"] if num_forests > 1 else []
-    origin = [*of_forest, *(f"{dim} {label}" for dim, label in where.items())]
+    origin = [*([f"forest {forest}"] if num_forests > 1 else []), *origin]
     title = f"tree {tree} of {', '.join(origin)}" if origin else f"tree {tree}"
     ax.set_title(title, fontsize="medium")
     return ax

@@ -17,6 +17,7 @@ from pymc.distributions.shape_utils import (
     convert_shape,
     convert_size,
     rv_size_is_none,
+    shape_from_dims,
 )
 from pymc.util import UNSET
 from pytensor.tensor.variable import TensorVariable
@@ -38,6 +39,8 @@ from pymc_xbart.plugin.storage import add_schema, describe_covariates
 
 # What `dist` gets from PyMC beside our own arguments.
 OF_PYMC = {"name", "rng", "return_next_rng"}
+# What PyMC takes for itself where a forest is added to a model.
+OF_VARIABLES = {"rng", "initval", "observed", "total_size", "transform", "default_transform"}
 # Arguments that people bring along, and what to do instead.
 OF_PYMC_BART = {
     "m": "m is num_trees here",
@@ -133,6 +136,11 @@ class XBARTForest(pm.Distribution):
         `initval`, `rng`, `size` and others as for any `pymc.Distribution`. `observed`, `total_size`
         and `transform` have no meaning for a forest and are refused.
 
+    Warns
+    -----
+    UserWarning
+        If `y` holds only 0 and 1, which is probably not the scale of f.
+
     Notes
     -----
     The trees are no variables of the model; given f, its log-probability is a function of the
@@ -211,10 +219,8 @@ class XBARTForest(pm.Distribution):
             "shape": shape,
         }
         if isinstance(split_weights, str) and split_weights == SPARSE:
-            with warnings.catch_warnings(action="ignore"):
-                cls.dist(X, **given)  # what is refused leaves no variable behind
-            columns = describe_covariates(X).columns
-            split_weights = sparse_split_weights(name, covariates(X)[1].shape[1], columns)
+            num_columns = _dry_run(cls, X, dims, given, kwargs)
+            split_weights = sparse_split_weights(name, num_columns, describe_covariates(X).columns)
         rv: TensorVariable = super().__new__(
             cls, name, X, split_weights=split_weights, dims=dims, **given, **kwargs
         )
@@ -329,13 +335,30 @@ def _refuse_meaningless(name: str, kwargs: dict[str, Any]) -> None:
         raise NotImplementedError(msg)
 
 
+def _dry_run(forest: Any, X: Any, dims: Any, given: dict[str, Any], kwargs: dict[str, Any]) -> int:
+    """Make a forest outside of the model: what is refused must leave no weights behind in it.
+
+    Returns the number of columns of X.
+    """
+    given = given | {name: kwargs[name] for name in kwargs.keys() - OF_VARIABLES}
+    if dims is not None and given["shape"] is None and given.get("size") is None:
+        given["shape"] = shape_from_dims(convert_dims(dims), pm.modelcontext(None))
+    with warnings.catch_warnings(action="ignore"):  # they come again
+        rv = forest.dist(X, **given)
+    return int(rv.owner.op.dist_params(rv.owner)[-1].type.shape[-1])
+
+
 def _refuse_unknown(kwargs: dict[str, Any]) -> None:
     """Refuse arguments that nobody has, which PyMC would pass over in silence."""
-    for name in kwargs.keys() - OF_PYMC:
-        known = [*inspect.signature(XBARTForest.__new__).parameters, *OF_PYMC]
-        alike = difflib.get_close_matches(name, known, 1)
-        hint = f"Of pymc-bart's, {OF_PYMC_BART[name]}." if name in OF_PYMC_BART else ""
-        hint = hint or (f"Did you mean {alike[0]!r}?" if alike else "See its docstring.")
+    for name in sorted(kwargs.keys() - OF_PYMC):
+        if name in OF_PYMC_BART:
+            hint = f"Of pymc-bart's, {OF_PYMC_BART[name]}."
+        elif name == "dims" or name in OF_VARIABLES:
+            hint = "It belongs to a variable of a model, and `dist` makes none."
+        else:
+            ours = inspect.signature(XBARTForest.__new__).parameters.keys() - {"cls", "kwargs"}
+            alike = difflib.get_close_matches(name, sorted(ours), 1)
+            hint = f"Did you mean {alike[0]!r}?" if alike else "See its docstring."
         msg = f"XBARTForest has no argument {name!r}. {hint}"
         raise TypeError(msg)
 

@@ -43,25 +43,26 @@ def progress_columns(
 ) -> tuple[list[TextColumn], dict[str, list[str]]]:
     """Two columns for each forest: leaves per tree, and share of trees replaced."""
     columns, fields = [], {}
-    for k, name in enumerate(names):
-        for field, what in zip(_fields(k), ("leaves", "accepted"), strict=True):
+    for name in names:
+        for field, what in zip(_fields(name), ("leaves", "accepted"), strict=True):
             header = Column(escape(f"{name} {what}"), ratio=1)
             columns.append(TextColumn(f"{{task.fields[{field}]}}", table_column=header))
             fields[field] = ["-"] * num_chains
     return columns, fields
 
 
-def _fields(k: int) -> tuple[str, str]:
-    """What the bar calls the statistics of forest `k`, whose name may have brackets in it."""
-    return f"leaves_{k}", f"accepted_{k}"
+def _fields(name: str) -> tuple[str, str]:
+    """What the bar calls the statistics of a forest, whose name may have brackets in it."""
+    plain = name.encode().hex()
+    return f"leaves_{plain}", f"accepted_{plain}"
 
 
 def progress_update(names: Sequence[str]) -> Callable[[dict[str, Any]], dict[str, str]]:
     """Make the function that turns statistics into text for these columns."""
     shown: list[tuple[str, str, str]] = []  # field, statistic, format
-    for k, name in enumerate(names):
+    for name in names:
         leaves, _, acceptance = stat_names(name)
-        shown += zip(_fields(k), (leaves, acceptance), (".1f", ".2f"), strict=True)
+        shown += zip(_fields(name), (leaves, acceptance), (".1f", ".2f"), strict=True)
 
     def update(stats: dict[str, Any]) -> dict[str, str]:
         return {field: format(stats[stat], how) for field, stat, how in shown if stat in stats}

@@ -65,7 +65,15 @@ def test_the_last_draw_of_runs_put_together_is_that_of_the_last_run(idata):
 def test_selections_are_drawn_as_they_are(idata):
     ax = plot_tree(idata.isel(chain=0, draw=-1), tree=2)
     assert texts(ax) == texts(plot_tree(idata, tree=2))
-    assert ax.get_title() == "tree 2"
+    assert ax.get_title() == "tree 2 of chain 0, draw 1"
+    with pytest.raises(ValueError, match="no dimension 'chain'"):
+        plot_tree(idata.isel(chain=0), chain=0)
+    stacked = idata.copy()
+    stats = idata["sample_stats"].to_dataset().stack(sample=("chain", "draw"))
+    stacked["sample_stats"] = xr.DataTree(stats.drop_vars(["sample", "chain", "draw"]))
+    with pytest.raises(ValueError, match=r"These are several draws.*isel\(sample=\[0\]\)"):
+        plot_tree(stacked)
+    assert texts(plot_tree(stacked.isel(sample=[1]), tree=2)) == texts(ax)
 
 
 def test_forests_are_counted(idata):

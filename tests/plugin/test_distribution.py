@@ -299,6 +299,11 @@ def test_random_inputs_are_refused(case):
         XBARTForest("f", **kwargs(pm.Normal("a")))
 
 
+def test_what_belongs_to_variables_is_told_apart_from_what_nobody_knows():
+    with pytest.raises(TypeError, match=r"'dims'\. It belongs to a variable of a model"):
+        XBARTForest.dist(X, sigma=1.0, dims="row")
+
+
 def test_distribution_without_a_model():
     assert pm.draw(XBARTForest.dist(X, y=Y, num_trees=3), mode=PLAIN).shape == (30,)
     with pytest.raises(TypeError, match="No model on context stack"):

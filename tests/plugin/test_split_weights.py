@@ -272,12 +272,22 @@ def test_forests_of_submodels_may_have_columns_of_the_same_names():
 
 
 def test_what_is_refused_leaves_no_variable_behind():
-    with pm.Model() as model:
-        for wrong in ({}, {"sigma": -1.0}, {"sigma": 1.0, "num_trees": 0}):
-            with pytest.raises(ValueError, match=r"sigma|num_trees"):
+    with pm.Model(coords={"class": range(2), "row": range(N)}) as model:
+        for wrong in (
+            {},
+            {"sigma": -1.0},
+            {"sigma": 1.0, "num_trees": 0},
+            {"sigma": 1.0, "num_tree": 5},
+            {"sigma": [1.0, 2.0], "dims": "row"},
+            {"sigma": 1.0, "dims": "pupil"},
+        ):
+            with pytest.raises((KeyError, TypeError, ValueError)):
                 XBARTForest("f", X, split_weights="sparse", **wrong)
         assert not model.named_vars
         XBARTForest("f", X, split_weights="sparse", sigma=1.0)
+        several = {"sigma": [1.0, 2.0], "split_weights": "sparse"}
+        assert XBARTForest("g", X, dims=("class", "row"), **several).type.ndim == 2
+        assert XBARTForest("h", X, size=2, **several).type.shape == (2, N)
 
 
 def test_weights_need_not_be_drawn_for_their_shape():

@@ -337,6 +337,9 @@ def test_progress_bar_has_columns_for_each_forest(model):
     headers = [column.get_table_column().header for column in columns]
     assert headers == ["f leaves", "f accepted", "k leaves", "k accepted"]
     assert list(start.values()) == 4 * [["-", "-"]]
+    # PyMC puts the fields of all steps together.
+    alone = [make_step(model, model[name])._progressbar_config()[1] for name in "fk"]
+    assert {**alone[0], **alone[1]}.keys() == start.keys()
     [update] = step._make_progressbar_update_functions()
     names = ["f_leaves", "f_acceptance", "k_leaves", "k_acceptance"]
     stats = dict(zip(names, (2.345, 0.5, 10.0, 1.0), strict=True))
