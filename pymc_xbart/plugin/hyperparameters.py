@@ -42,9 +42,6 @@ class Hyperparameters:
         Whether one of them depends on a random variable.
     reads_splits : bool
         Whether the split weights do.
-    rv : TensorVariable
-    constant : tuple
-        sigma and split weights as they were when this was made, None in place of random ones.
     """
 
     def __init__(
@@ -52,7 +49,7 @@ class Hyperparameters:
     ) -> None:
         _, _, sigma, split_weights = rv.owner.op.dist_params(rv.owner)
         inputs = forest_inputs(rv)
-        self.rv = rv
+        self._rv = rv
         self._batch = batch
         self._num_columns = inputs.X.shape[1]
         self._leaves = statistics_of(sigma)
@@ -60,7 +57,7 @@ class Hyperparameters:
         self.is_random = bool(self._leaves or self._splits)
         self.reads_splits = bool(self._splits)
         self._function: Any = None
-        self.constant = inputs.sigma, inputs.split_weights
+        self._constant = inputs.sigma, inputs.split_weights
         if not self.is_random:
             return
         outputs = model.replace_rvs_by_values([sigma, split_weights])
@@ -68,15 +65,15 @@ class Hyperparameters:
 
     def __call__(self, point: Point) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Evaluate sigma, (k,), and split weights, (k, p), at values of the model's variables."""
-        values = self.constant
+        values = self._constant
         if self._function is not None:
             values = self._function(point)
-            check_columns(self.rv, self._num_columns, np.shape(values[1])[-1])
+            check_columns(self._rv, self._num_columns, np.shape(values[1])[-1])
         try:
             sigma = check_sigma(values[0])
             split_weights = check_split_weights(values[1], self._num_columns)
         except ValueError as error:
-            msg = f"Hyperparameters of the forest {self.rv.name!r} are out of range. {error}"
+            msg = f"Hyperparameters of the forest {self._rv.name!r} are out of range. {error}"
             raise SamplingError(msg) from error
         shape = (*self._batch, self._num_columns)
         return (

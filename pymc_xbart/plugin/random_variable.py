@@ -7,6 +7,7 @@ processes and by compiled functions.
 
 import inspect
 import math
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -123,10 +124,16 @@ def forest_inputs(rv: Variable, *, min_rows: int = 1) -> ForestInputs:
     return ForestInputs(matrix, check_mu(_unpad(evaluate(mu, "mu"), 0)), sigma_now, weights)
 
 
-def depends_on_data(rv: Variable) -> bool:
-    """Whether inputs of a forest variable, apart from random ones, may be replaced."""
+def data_behind(rv: Variable) -> list[SharedVariable]:
+    """Data that inputs of a forest variable, apart from random ones, are made of."""
     inputs = [x for x in rv.owner.op.dist_params(rv.owner) if not is_random(x)]
-    return any(isinstance(x, SharedVariable) for x in ancestors(inputs))
+    return [x for x in ancestors(inputs) if isinstance(x, SharedVariable)]
+
+
+def digest_of_data(data: SharedVariable) -> int:
+    """Number that tells apart what data holds at different times."""
+    value = np.asarray(data.get_value(borrow=True))
+    return zlib.crc32(np.ascontiguousarray(value).data, zlib.crc32(repr(value.shape).encode()))
 
 
 def check_columns(rv: Variable, num_columns: int, num_weights: int) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pymc.util import get_value_vars_from_user_vars
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 
 from pymc_xbart.forest.correction import Correction, check_fits
@@ -26,7 +27,12 @@ from pymc_xbart.plugin.hyperparameters import Hyperparameters
 from pymc_xbart.plugin.inputs import check_shape
 from pymc_xbart.plugin.likelihood import Likelihood
 from pymc_xbart.plugin.point_function import Point
-from pymc_xbart.plugin.random_variable import XBARTForestRV, depends_on_data, forest_inputs
+from pymc_xbart.plugin.random_variable import (
+    XBARTForestRV,
+    data_behind,
+    digest_of_data,
+    forest_inputs,
+)
 from pymc_xbart.plugin.report import SweepReport
 from pymc_xbart.plugin.storage import find_schema
 
@@ -42,6 +48,7 @@ class Target(NamedTuple):
     batch: tuple[int, ...]  # leading dimensions of its value
     digests: tuple[int, int]  # of the names of X's columns, and of its rows
     labels: Labels | None  # of the categories in X, as far as it came with some
+    data: list[tuple[SharedVariable, int]]  # that all this was read from, and its digest
 
     def values(self, states: list[EnsembleState]) -> NDArray[np.float64]:
         """Give f at the rows of X, (number of ensembles, n). Not to be written to."""
@@ -107,24 +114,12 @@ class Target(NamedTuple):
 
     def check_data(self) -> None:
         """Refuse to go on with what was read from data that has been replaced since."""
-        rv = self.hyperparameters.rv
-        if not depends_on_data(rv):
-            return
-        inputs = forest_inputs(rv, min_rows=2)
-        mu = np.array([ensemble.mu for ensemble in self.ensembles]).reshape(self.batch)
-        sigma, weights = self.hyperparameters.constant
-        same = {
-            "X": digest_of_rows(inputs.X) == self.digests[1],
-            "mu": np.array_equal(np.broadcast_to(inputs.mu, self.batch), mu),
-            "sigma": _are_same(inputs.sigma, sigma),
-            "split_weights": _are_same(inputs.split_weights, weights),
-        }
-        if not all(same.values()):
-            replaced = ", ".join(name for name, is_same in same.items() if not is_same)
+        replaced = [str(data.name) for data, digest in self.data if digest_of_data(data) != digest]
+        if replaced:
             msg = (
-                f"Data behind the forest {self.name!r} ({replaced}) has been replaced since this "
-                "XBARTStep was made, and its trees split the rows as they were then. Make the step "
-                "anew, or leave that to pm.sample."
+                f"Data behind the forest {self.name!r} ({', '.join(replaced)}) has been replaced "
+                "since this XBARTStep was made, and its trees split the rows as they were then. "
+                "Make the step anew, or leave that to pm.sample."
             )
             raise SamplingError(msg)
 
@@ -164,10 +159,6 @@ class Target(NamedTuple):
                 "its initial values (`initvals`, or `initval` of the forest)."
             )
             raise SamplingError(msg)
-
-
-def _are_same(now: NDArray[Any] | None, then: NDArray[Any] | None) -> bool:
-    return now is then is None or np.array_equal(now, then)  # type: ignore[arg-type]
 
 
 def is_forest(variable: Variable) -> bool:
@@ -239,7 +230,10 @@ def make_target(
     schema = find_schema(model, str(rv.name))
     digests = digest_of(schema.columns), digest_of_rows(X)
     names = str(rv.name), str(value.name)
-    return Target(*names, ensembles, likelihood, hyperparameters, batch, digests, schema.labels)
+    data = [(each, digest_of_data(each)) for each in data_behind(rv)]
+    return Target(
+        *names, ensembles, likelihood, hyperparameters, batch, digests, schema.labels, data
+    )
 
 
 def no_likelihood(name: str) -> str:

@@ -280,10 +280,10 @@ def test_replaced_data_with_more_rows_are_sampled_in_the_same_model():
 
 
 REPLACED = {
-    "X": lambda: {"X": -X},
-    "mu": lambda: {"mu": 1.0},
-    "sigma": lambda: {"sigma": 2.0},
-    "split_weights": lambda: {"weights": [1.0, 2.0]},
+    "X": -X,
+    "mu": 1.0,
+    "sigma": 2.0,
+    "weights": np.arange(1.0, X.shape[1] + 1.0),
 }
 
 
@@ -300,7 +300,7 @@ def test_a_step_is_not_used_on_with_data_that_it_has_not_read(what):
         sample_plainly(model, **few)
         pm.set_data({"y_data": np.ones(N)})  # the likelihood reads its data anew
         sample_plainly(model, **few)
-        pm.set_data(REPLACED[what]())
+        pm.set_data({what: REPLACED[what]})
         with pytest.raises(SamplingError, match=rf"Data behind the forest 'f' \({what}\)"):
             sample_plainly(model, **few)
 
