@@ -111,17 +111,24 @@ class Likelihood:
 
     def at(self, f: NDArray[Any], point: Point, row: int = 0) -> "Conditional":
         """Log-probability as a function of one row of f. Parameters as for `gradient_curvature`."""
+        conditional = self._conditional(f, point, row)
+        if not np.isfinite(conditional.log_p(flatten(np.asarray(f))[row])):
+            raise SamplingError(self._impossible(f, point))
+        return conditional
+
+    def _conditional(self, f: NDArray[Any], point: Point, row: int) -> "Conditional":
         if self._function is None or self._total is None:
             msg = "A quadratic log-probability is known by its gradient and curvature at one f."
             raise RuntimeError(msg)
         whole = np.array(f, dtype=self._function.dtype)
-        conditional = Conditional(
-            whole, row, self._function.diagonal_at(point, row, whole.shape), self._total.at(point)
-        )
-        here = flatten(whole)[row].astype(np.float64)
-        if not np.isfinite(conditional.log_p(here)):
-            raise SamplingError(self._impossible(whole, point))
-        return conditional
+        diagonal = self._function.diagonal_at(point, row, whole.shape)
+        return Conditional(whole, row, diagonal, self._total.at(point))
+
+    def is_possible(self, f: NDArray[Any], point: Point) -> bool:
+        """Whether the log-probability is finite; taken for granted of a quadratic one."""
+        if self._function is None or self._total is None:
+            return True
+        return bool(np.isfinite(self._conditional(f, point, 0).log_p(flatten(f)[0])))
 
     def check(self, point: Point, rng: np.random.Generator) -> None:
         """Find out whether a log-probability is quadratic; refuse one that couples rows.

@@ -33,6 +33,8 @@ SPREADS = (1.0, 10.0, 0.01)
 # Steps from the model's point in unconstrained space, where most variables have a scale of about 1.
 # Small ones serve if the log-probability is not finite after a large one.
 OTHER_STEPS = (1.0, 0.1, 0.01)
+# Of the largest curvature: what rounding may leave where there is none.
+ROUNDINGS = 10
 
 
 class Kind(Enum):
@@ -131,7 +133,10 @@ def _kind_at(function: SecondOrder, probe: Probe, tolerance: float) -> Kind:
         return Kind.SEPARABLE
     step = flatten(probe.moved - probe.f)[probe.row]
     h_size = np.abs(h).max()
-    if _exceeds(hv - h * flatten(probe.direction)[probe.row], tolerance * h_size):
+    # Row by row: next to a row that is known far better than others, these may be coupled, too.
+    expected = h * flatten(probe.direction)[probe.row]
+    size = np.abs(expected) + np.abs(hv)
+    if _exceeds(hv - expected, tolerance * size + ROUNDINGS * tolerance**2 * h_size):
         return Kind.COUPLED
     # A quadratic is finite wherever f is.
     if not all(np.isfinite(x).all() for x in (g, h, moved_g, moved_h)):
@@ -145,6 +150,6 @@ def _kind_at(function: SecondOrder, probe: Probe, tolerance: float) -> Kind:
     return Kind.RISING if h.min() < -tolerance * h_size else Kind.QUADRATIC
 
 
-def _exceeds(difference: NDArray[np.float64], bound: float) -> bool:
+def _exceeds(difference: NDArray[np.float64], bound: float | NDArray[np.float64]) -> bool:
     """Whether some entry does; where a number is missing, nothing is known."""
     return bool(np.any(np.abs(difference) > bound))

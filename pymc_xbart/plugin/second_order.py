@@ -7,7 +7,8 @@
    interval of c.
 3. Differentiate their sum, g, and then the sum of g * v, which gives the second derivatives times
    v.
-4. See from the graphs of both whether the sum is a quadratic function of the forest's value.
+4. See from the graphs of all three whether the sum is a quadratic function of the forest's value.
+   Of a jump, such as a penalty where f > 0, derivatives know nothing: PyTensor says 0.
 
 All other variables stay plain inputs of the compiled function, so that nothing is shared and it
 pickles.
@@ -28,7 +29,16 @@ from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
-from pytensor.scalar.basic import Sign
+from pytensor.scalar.basic import (
+    Ceil,
+    Floor,
+    IntDiv,
+    Mod,
+    RoundHalfAwayFromZero,
+    RoundHalfToEven,
+    Sign,
+    Trunc,
+)
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.variable import TensorVariable
 
@@ -36,6 +46,8 @@ from pymc_xbart.plugin.point_function import Point
 
 # What brings a graph to its simplest form, without fusing its nodes.
 REWRITES = ("canonicalize", "stabilize", "specialize")
+# Operations that are not continuous, beside those whose outcome is no floating-point number.
+JUMPING = Ceil, Floor, IntDiv, Mod, RoundHalfAwayFromZero, RoundHalfToEven, Sign, Trunc
 
 
 def dependent_factors(model: Model, rv: Variable) -> dict[str, TensorVariable]:
@@ -105,7 +117,8 @@ class SecondOrder:
     ----------
     is_quadratic : bool
         Whether the graphs say that the second derivatives do not depend on the forest's value,
-        whatever the values of all other variables, and that the first ones have no jumps.
+        whatever the values of all other variables, and that neither the first ones nor the sum
+        itself have jumps.
     """
 
     def __init__(
@@ -116,7 +129,7 @@ class SecondOrder:
         v = value.type("direction")
         # Factors linear in f have a gradient that f has dropped out of: their curvature is zero.
         hv = -_gradient((g * v).sum(), value)
-        self.is_quadratic = _is_quadratic(g, hv, value)
+        self.is_quadratic = _is_quadratic(total, g, hv, value)
         self._compiled = _Compiled(model, value, [v], [g, hv], mode)
         self.dtype = self._compiled.dtype
         self.other_dtypes = self._compiled.other_dtypes
@@ -211,14 +224,14 @@ def _as_double(x: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(x, dtype=np.float64)
 
 
-def _is_quadratic(g: Variable, hv: Variable, value: Variable) -> bool:
-    """Whether (rewritten) graphs of derivatives are those of a quadratic function of `value`.
+def _is_quadratic(total: Variable, g: Variable, hv: Variable, value: Variable) -> bool:
+    """Whether (rewritten) graphs are those of a quadratic function of `value` and its derivatives.
 
     Says no where rewriting fails to see it.
     """
-    g, hv = cast(list[Variable], rewrite_graph([g, hv], include=REWRITES))
+    total, g, hv = cast(list[Variable], rewrite_graph([total, g, hv], include=REWRITES))
     return value not in _numeric_ancestors(hv) and not any(
-        _may_jump(x) for x in _on_the_way(g, value)
+        _may_jump(x) for graph in (total, g) for x in _on_the_way(graph, value)
     )
 
 
@@ -244,7 +257,7 @@ def _on_the_way(variable: Variable, value: Variable) -> set[Variable]:
 def _may_jump(variable: Variable) -> bool:
     """Whether a variable is the outcome of an operation that is not continuous."""
     op = getattr(variable.owner.op, "scalar_op", None)
-    return isinstance(op, Sign) or np.dtype(variable.type.dtype).kind != "f"
+    return isinstance(op, JUMPING) or np.dtype(variable.type.dtype).kind != "f"
 
 
 def _gradient(scalar: TensorVariable, value: Variable) -> TensorVariable:

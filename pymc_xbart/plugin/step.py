@@ -318,7 +318,10 @@ class XBARTStep(BlockedStep):
         value = point[target.value_name]
         priors = target.priors(point)
         fresh = self.fresh.get(target.name)
+        known = self.forests.get(target.name)
         states = self._trees_behind(target, value, priors)
+        if states is fresh or states is not known:
+            states = target.shrink(states, point)
         if target.name in self._starts and states is fresh:
             # The rest of the model has not seen these trees yet: redrawn next to a noise of
             # initial size, say, they would be lost at once.

@@ -223,12 +223,13 @@ def _in_order(
     """Put the forests of a variable of shape (k, n) in the order that the model has them in."""
     for axis, dim in enumerate(_dims(rv, model)[:-1]):
         then = labels_then(idata, dim)
-        if then is None:
-            then = np.arange(f.sizes[dim])
         if model.coords.get(dim) is None:
             now = np.arange(int(evaluate(rv.shape[axis], "The shape of a forest")))
         else:
             now = labels_now(model, dim)
+        if then is None:
+            # Nothing that was kept is along it. As many forests are those of the model, in order.
+            then = now if len(now) == f.sizes[dim] else np.arange(f.sizes[dim])
         unknown = [label for label in now if label not in then]
         if unknown:
             msg = (

@@ -36,6 +36,8 @@ from pymc_xbart.plugin.random_variable import (
 from pymc_xbart.plugin.report import SweepReport
 from pymc_xbart.plugin.storage import find_schema
 
+MAX_HALVINGS = 60  # after which f is the prior mean, as far as numbers tell
+
 
 class Target(NamedTuple):
     """A forest variable: its name, its value's name, its ensembles (one, or k for shape (k, n))."""
@@ -103,6 +105,24 @@ class Target(NamedTuple):
             ensemble.start(row.astype(np.float64), prior, rng)
             for ensemble, row, prior in zip(self.ensembles, wanted, priors, strict=True)
         ]
+
+    def shrink(self, states: list[EnsembleState], point: Point) -> list[EnsembleState]:
+        """Halve leaf values until f is where the log-likelihood is finite.
+
+        Trees that were drawn from their prior may be where it is not, as where f is a scale, or a
+        probability, with no link: somewhere among the rows, f is below 0.
+        """
+        for _ in range(MAX_HALVINGS):
+            f = self.values(states).reshape(*self.batch, -1)
+            if self.likelihood.is_possible(f, point):
+                break
+            states = [
+                ensemble.state_of(
+                    state.forest._replace(value=0.5 * state.forest.value), state.leaf_of_row
+                )
+                for ensemble, state in zip(self.ensembles, states, strict=True)
+            ]
+        return states
 
     def draw_prior(self, rng: np.random.Generator) -> list[EnsembleState]:
         """Trees drawn from their prior, under initial hyperparameters.

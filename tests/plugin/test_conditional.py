@@ -74,8 +74,25 @@ def test_a_chain_that_stands_where_nothing_is_possible_stops(rng):
         likelihood.at(np.full(N, -1.0), point)
 
 
-def test_a_forest_that_must_be_positive_is_sampled(rng):
+@pytest.mark.parametrize("kind", ["fixed", "random scale", "sparse"])
+def test_a_forest_that_must_be_positive_is_sampled(kind, rng):
+    # Where hyperparameters are random, chains start from trees of the prior, which are not.
     with pm.Model() as model:
-        as_sd(XBARTForest("f", X, mu=3.0, sigma=1.0, num_trees=8))
+        how = {
+            "fixed": {"sigma": 1.0},
+            "random scale": {"sigma": pm.HalfNormal("s", 4.0) if kind == "random scale" else None},
+            "sparse": {"sigma": 4.0, "split_weights": "sparse"},
+        }[kind]
+        as_sd(XBARTForest("f", X, mu=3.0, num_trees=8, **how))
     idata = sample(model, tune=10, draws=30, random_seed=rng)
     assert (idata["posterior"]["f"] > 0).all()
+
+
+def test_walls_are_heeded(rng):
+    with pm.Model() as model:
+        f = XBARTForest("f", X, mu=1.0, sigma=1.0, num_trees=8)
+        pm.Normal("y", f, 1.0, observed=np.full(len(X), -1.0))
+        pm.Potential("wall", pm.math.switch(f > 0.0, 0.0, -np.inf))
+    idata = sample(model, tune=10, draws=30, random_seed=rng)
+    assert (idata["posterior"]["f"] > 0).all()
+    assert (idata["posterior"]["f"] < 1).mean() > 0.9

@@ -273,6 +273,10 @@ COUPLED = {
     "centred": lambda f: pm.Normal("y", f - f.mean(), 1.0, observed=Y),
     "cumulative": lambda f: pm.Normal("y", pt.cumsum(f), 1.0, observed=Y),
     "walk": lambda f: pm.Potential("y", -((f[1:] - f[:-1]) ** 2).sum()),
+    "beside rows that are known well": lambda f: (
+        pm.Normal("anchor", f[:3], 1e-4, observed=Y[:3]),
+        pm.MvNormal("y", f, np.eye(N) + 0.3, observed=Y),
+    ),
 }
 NOT_QUADRATIC = {
     "poisson": lambda f: pm.Poisson("y", pt.exp(f), observed=Z),
@@ -291,6 +295,15 @@ NOT_QUADRATIC = {
         "y", pt.switch(pm.Normal("b") > 1e3, pt.exp(f), f), 1.0, observed=Y
     ),
     "two-sided": lambda f: pm.Potential("y", -pt.switch(f > 1e6, 3.0, 1.0) * f),
+    # jumps, of which derivatives know nothing
+    "step": lambda f: pm.Potential("y", pt.switch(f > 5.0, 0.0, -5.0)),
+    "wall": lambda f: pm.Potential("y", pt.switch(f > -1e6, 0.0, -np.inf)),
+    "two-odds": lambda f: pm.Bernoulli("y", pt.switch(f > 5.0, 0.9, 0.1), observed=Z),
+    "looked-up": lambda f: pm.Normal(
+        "y", pt.constant(WEIGHT[:2])[(f > 5).astype(int)], 1.0, observed=Y
+    ),
+    "rounded": lambda f: pm.Normal("y", pt.round(f), 1.0, observed=Y),
+    "floored": lambda f: pm.Poisson("y", pt.floor(pt.exp(0.1 * f)) + 1.0, observed=Z),
 }
 
 

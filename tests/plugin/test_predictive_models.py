@@ -11,6 +11,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+import xarray as xr
 from scipy import stats
 
 import pymc_xbart as pxb
@@ -139,6 +140,16 @@ def test_several_forests_are_told_apart_by_label(arms_idata, is_stored):
     ours = predicted(idata, arms_model(["new", "old"]), "f")["f"]
     for arm in ("old", "new"):
         np.testing.assert_array_equal(ours.sel(arm=arm), arms_idata["posterior"]["f"].sel(arm=arm))
+
+
+def test_labelled_forests_need_not_be_stored(arms_idata):
+    idata = arms_idata.copy()
+    posterior = idata["posterior"].to_dataset().drop_dims(["arm", "pupil"])
+    idata["posterior"] = xr.DataTree(posterior)
+    ours = predicted(idata, arms_model(["old", "new"]), "f")["f"]
+    np.testing.assert_array_equal(ours, arms_idata["posterior"]["f"])
+    with pytest.raises(ValueError, match="of 'arm', but there are trees for 0, 1 only"):
+        predict(idata, arms_model(["old", "new", "other"]))
 
 
 def test_one_of_several_forests_can_be_left_out(arms_idata):
