@@ -25,8 +25,8 @@ def residuals(
 ) -> tuple[NDArray[np.float64], str]:
     """Residuals, and what they are called.
 
-    Where `idata` has predictive draws of y (of these very numbers, if it has observed ones), whole
-    numbers have randomized quantile residuals: the
+    Where `idata` has predictive draws of y (of these very numbers, if it knows what was observed),
+    whole numbers have randomized quantile residuals: the
     share of draws below y, and a random part of those equal to it, as a normal score. If the model
     holds they are standard normal. Other y have y less the mean of these draws; and less the mean
     of f where there are none.
@@ -86,7 +86,7 @@ def _predictive(idata: Any, y: NDArray[np.float64]) -> NDArray[Any] | None:
     for name, each in groups["posterior_predictive"].to_dataset().data_vars.items():
         draws = each.transpose(*[dim for dim in DRAW_DIMS if dim in each.dims], ...)
         is_other = name in observed and not np.array_equal(observed[name].values, y)
-        if draws.size and draws.size % y.size == 0 and _row_shape(draws) == y.shape:
+        if draws.size and _row_shape(draws) == y.shape:
             found += [] if is_other else [draws.values.reshape(-1, y.size)]
     return found[0] if len(found) == 1 else None
 

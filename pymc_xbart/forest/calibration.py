@@ -125,8 +125,9 @@ def calibrate(
         calibration = Calibration(float(mean), math.sqrt(VARIANCE_SHARE * variance))
     if not SMALLEST_SIGMA <= calibration.sigma <= LARGEST_SIGMA:
         msg = (
-            f"The standard deviation of y is about {variance**0.5:.1g}, so that its square is "
-            "hardly a floating-point number, or none. Rescale y."
+            f"The standard deviation of y asks for one of {calibration.sigma:.1g} for f, but only "
+            f"between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g} is all that is computed with it a "
+            "floating-point number. Rescale y."
         )
         raise ValueError(msg)
     return calibration

@@ -70,8 +70,7 @@ def read_covariates(
     if is_labelled_table(X):
         X = frame_of(X)
     names = None
-    if isinstance(categorical, str | int | np.integer):
-        categorical = [categorical]
+    categorical = _listed(categorical)
     declared: list[int] = []
     found: Labels = []
     if is_labelled_array(X) and X.ndim == 2:
@@ -237,8 +236,12 @@ def _read_categories(column: Any, known: Sequence[str] = ()) -> _Column:
     codes = np.array([np.nan if value is None else number[value] for value in values])
     # pandas says so itself; what narwhals calls Enum has an order there, but not in polars.
     native = column.to_native()
-    kind = getattr(native, "cat", None) or getattr(native, "type", None)  # the latter: pyarrow
-    is_ordered = bool(getattr(kind, "ordered", False))
+    kinds = (
+        getattr(native, "cat", None),
+        getattr(native, "type", None),  # pyarrow's
+        getattr(getattr(native, "dtype", None), "pyarrow_dtype", None),
+    )
+    is_ordered = any(getattr(kind, "ordered", False) for kind in kinds)
     return _Column(codes, labels, not is_ordered)
 
 
@@ -343,10 +346,14 @@ def choose_columns(
     """Numbers of columns that are given by number or name; none for None."""
     if categorical is None:
         return ()
-    if isinstance(categorical, str | int | np.integer):
-        categorical = [categorical]
+    categorical = _listed(categorical)
     numbers = {find_column(column, names, num_columns, "categorical") for column in categorical}
     return tuple(sorted(numbers))
+
+
+def _listed(categorical: Any) -> Any:
+    """Columns that are named, in a list even if it is one."""
+    return [categorical] if isinstance(categorical, str | int | np.integer) else categorical
 
 
 def find_column(column: int | str, names: list[str] | None, num_columns: int, argument: str) -> int:

@@ -201,7 +201,8 @@ def draw_sweeps(
     Parameters
     ----------
     sweep_numbers : iterable of int
-        Counted from 0 at the first sweep ever. Those below `burnin` consider all columns.
+        Counted from 0 at the first sweep ever. Below `burnin`, uncorrected ones consider all
+        columns.
 
     Yields
     ------

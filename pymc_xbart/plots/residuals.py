@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from pymc_xbart.diagnostics.residuals import residuals
 from pymc_xbart.forest.draws import evenly_spaced
 from pymc_xbart.plots.bins import Bins, bin_rows
-from pymc_xbart.plots.curves import COLOURS, finish_curves, read_probabilities
+from pymc_xbart.plots.curves import COLOURS, finish_curves
 from pymc_xbart.plots.intervals import GREY, check_labels, text_of_interval
 from pymc_xbart.plots.panels import Panels
 from pymc_xbart.plots.read import choose_columns, column_of, read_data
@@ -92,7 +92,9 @@ def plot_residuals(
     >>> pxb.plot_residuals(idata, X, y).size
     2
     """
-    (probability,) = read_probabilities(probability)
+    if np.ndim(probability) or not 0.0 < probability < 1.0:
+        msg = f"probability is {probability!r}, but must be a number between 0 and 1."
+        raise ValueError(msg)
     data = read_data(X, idata, var_name)
     asked = choose_columns(data, columns)
     check_labels(labels, list(data))

@@ -173,8 +173,8 @@ def _draw(
     _refuse_predictions()
     if np.isnan(split_weights).all():
         msg = (
-            "Split weights drawn from their prior are all NaN. As compiled by Numba, a "
-            "pm.Dirichlet with concentrations near 0 divides zero by zero. Draw without Numba, by "
+            "Split weights drawn from their prior are all NaN. If they are a pm.Dirichlet with "
+            "concentrations near 0: compiled by Numba, it divides zero by zero. Draw without, by "
             "compile_kwargs={'mode': 'FAST_COMPILE'}, or take split_weights='sparse'."
         )
         raise ValueError(msg)

@@ -205,15 +205,12 @@ class XBARTStep(BlockedStep):
             make_target(model, rv, self.correction, mode, point, num_threads) for rv in rvs
         ]
         self._is_alone = set(self.vars) == set(model.value_vars)
-        if (
-            start is not None
-            and not blocked
-            and len(find_forests(None, model)) < len(model.free_RVs)
-        ):
+        num_forests = len(find_forests(None, model))
+        if start is not None and not blocked and 1 < num_forests < len(model.free_RVs):
             # Steps within steps: none of them can tell the number of its chain.
             msg = (
                 "With blocked=False, chains can't tell which of the given trees are theirs. Leave "
-                "it out, or make an XBARTStep for each forest."
+                "`blocked` out, or make an XBARTStep for each forest."
             )
             raise ValueError(msg)
         self._starts = (

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from pymc_xbart.kernels.partition import make_node_rows
 from tests.helpers import cases, check, inside, slow
 
 
@@ -238,3 +239,8 @@ def test_numbers_that_are_none_leave_memory_alone(rng, g, h, how_many):
     check.check_forest(
         forest._replace(value=np.zeros(forest.value.size)), leaf_of_row, case.design, case.prior
     )
+
+
+def test_more_rows_than_nodes_can_name_are_refused():
+    with pytest.raises(ValueError, match="X has 1073741824 rows, but no more than 715827882 are"):
+        make_node_rows(2**30)

@@ -153,8 +153,9 @@ def test_residuals_are_drawn_with_the_means_of_their_bins(run, table, rng):
 def test_residuals_are_checked_before_anything_is_drawn(run, table, rng):
     y = rng.standard_normal(ROWS)
     before = plt.get_fignums()
-    with pytest.raises(ValueError, match="probabilities is 94"):
-        plot_residuals(run, table, y, probability=94)
+    for probability in (94, (0.5, 0.9)):
+        with pytest.raises(ValueError, match=r"probability is .* a number between 0 and 1"):
+            plot_residuals(run, table, y, probability=probability)
     with pytest.raises(ValueError, match=r"y has the shape \(119,\)"):
         plot_residuals(run, table, y[1:])
     assert plt.get_fignums() == before

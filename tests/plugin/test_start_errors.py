@@ -61,6 +61,8 @@ def test_a_regressor_must_be_fitted(model):
 def test_steps_within_steps_are_given_no_trees(idata):
     with make_model() as model:
         pm.Normal("another")
+        XBARTStep([model["f"]], start=idata, blocked=False, compile_kwargs={"mode": PLAIN})
+        XBARTForest("g", X, sigma=1.0, num_trees=6)
         with pytest.raises(ValueError, match=r"With blocked=False.*which of the given trees"):
             XBARTStep([model["f"]], start=idata, blocked=False, compile_kwargs={"mode": PLAIN})
 
