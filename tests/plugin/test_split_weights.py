@@ -210,28 +210,21 @@ def test_that_this_would_catch_a_concentration_that_sees_other_splits(rng, monke
         law.assert_uniform(moved(rng)[0], law.FALSE_FAIL)
 
 
-def prior_weights(concentration, mode, draws=4000):
-    """Weights of two columns, drawn from their prior as compiled for `mode`."""
+@pytest.mark.parametrize("mode", [PLAIN, "NUMBA"])
+def test_sparse_weights_are_drawn_from_their_prior(mode):
+    laws = {"large": (2.0, 0.7), "small": (0.05, 0.2)}
     with pm.Model():
-        SparseDirichlet("w", np.array(concentration))
-        prior = pm.sample_prior_predictive(draws, random_seed=1, compile_kwargs={"mode": mode})
-    return prior["prior"]["w"].values[0]
-
-
-@pytest.mark.parametrize("mode", [PLAIN, "NUMBA"])
-@pytest.mark.parametrize("concentration", [(2.0, 0.7), (0.05, 0.2)])
-def test_sparse_weights_are_drawn_from_their_prior(concentration, mode):
-    # Fails correct code with probability 1e-6; a hundredth of all draws lie near an end.
-    weights = prior_weights(concentration, mode)
-    law.assert_cdf(weights[:, 0], stats.beta(*concentration).cdf)
-
-
-@pytest.mark.parametrize("mode", [PLAIN, "NUMBA"])
-def test_weights_stay_numbers_however_small_their_concentrations_are(mode):
-    weights = prior_weights((1e-6, 1e-6), mode, draws=50)
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-    # pymc.Dirichlet, compiled, divides zero by zero here.
-    assert (weights.max(axis=1) > 0.999).all()
+        for name, concentration in laws.items():
+            SparseDirichlet(name, np.array(concentration))
+        SparseDirichlet("tiny", np.array([1e-12, 1e-12]))
+        prior = pm.sample_prior_predictive(4000, random_seed=1, compile_kwargs={"mode": mode})
+    weights = {name: each.values[0] for name, each in prior["prior"].data_vars.items()}
+    # Fails correct code with probability 1e-6 each; a hundredth of all draws lie near an end.
+    for name, concentration in laws.items():
+        law.assert_cdf(weights[name][:, 0], stats.beta(*concentration).cdf)
+    # Here pymc.Dirichlet, compiled, divides zero by zero.
+    np.testing.assert_allclose(weights["tiny"].sum(axis=1), 1.0)
+    assert (weights["tiny"].max(axis=1) > 0.999).all()
 
 
 def test_sparse_forests_are_drawn_from_their_prior():
