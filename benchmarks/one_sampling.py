@@ -22,9 +22,9 @@ Why the comparison is fair:
 * Each method has compiled what it needs before the clock starts, in the same process, by a few
   draws, or, where a new number of draws compiles anew (bartz), by none of as many. What is timed,
   `seconds`, is all draws, kept or not, of all chains, with f at all training rows on its way to
-  memory. The two PyMC packages report
-  it themselves (`sampling_time`). It leaves out that `pm.sample` makes its functions anew in each
-  call, which is compilation; `seconds_in_all` has that, too, and importing the library. There,
+  memory. The two PyMC packages report it themselves (`sampling_time`). It leaves out that
+  `pm.sample` makes its functions anew in each call, which is compilation; `seconds_in_all` has
+  that, too, and importing the library. There,
   machine code that pymc_xbart and PyTensor keep on disk is read, not made, if earlier runs have
   left it.
 """

@@ -8,7 +8,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.grid import MISSING
-from pymc_xbart.forest.draws import evenly_spaced, find_draws
+from pymc_xbart.forest.draws import DRAW_DIMS, evenly_spaced, find_draws
 from pymc_xbart.forest.predict import predict
 from pymc_xbart.forest.prior import real_number, whole_number
 from pymc_xbart.forest.tables import as_numbers
@@ -137,7 +137,7 @@ def _find_forest(idata: Any, X: Any, var_name: str | None, draws: int | None) ->
         )
         raise KeyError(msg)
     kept: xr.DataArray = posterior[var_name]
-    of_draws = [dim for dim in ("chain", "draw", "sample") if dim in kept.dims]
+    of_draws = [dim for dim in DRAW_DIMS if dim in kept.dims]
     if len(of_draws) == kept.ndim:
         msg = f"{var_name!r} is a single number in each draw, not an effect for each row."
         raise ValueError(msg)

@@ -105,7 +105,8 @@ def make_grids(
     Raises
     ------
     TypeError, ValueError
-        If `grid` is about other columns, or holds what is no value of its column.
+        If `grid` is about other columns, or holds what is no value of its column; or if results
+        could not stand side by side.
     """
     if isinstance(grid, Mapping):
         num_columns = rows.X.shape[1]
@@ -117,7 +118,10 @@ def make_grids(
     elif np.ndim(grid) > 0 and {len(items), *map(len, items)} != {1}:
         msg = "grid is a list of values, but there are several columns. Pass {column: values}."
         raise ValueError(msg)
-    return [_make_grid(columns, grid, rows, draws, in_steps) for columns in items]
+    grids = [_make_grid(columns, grid, rows, draws, in_steps) for columns in items]
+    _check_names(grids, rows, draws)
+    _check_points(grids)
+    return grids
 
 
 def _make_grid(columns: Columns, grid: Any, rows: NewRows, draws: Draws, in_steps: bool) -> Grid:
@@ -220,15 +224,22 @@ def to_dataset(
     ]
     if not is_list:
         return results[0].to_dataset(name=draws.name)
-    names = ["_".join([draws.name, *(name_of(v, rows) for v in grid.columns)]) for grid in grids]
+    names = [_name_of_result(grid, rows, draws) for grid in grids]
+    return xr.Dataset(dict(zip(names, results, strict=True)))
+
+
+def _name_of_result(grid: Grid, rows: NewRows, draws: Draws) -> str:
+    return "_".join([draws.name, *(name_of(v, rows) for v in grid.columns)])
+
+
+def _check_names(grids: list[Grid], rows: NewRows, draws: Draws) -> None:
+    """Refuse results that would have the same name, or that of a column."""
+    names = [_name_of_result(grid, rows, draws) for grid in grids]
     twice = [name for k, name in enumerate(names) if name in names[:k]]
-    dims = {dim for grid in grids for dim in grid.dims}
-    twice += sorted(dims & set(names))
+    twice += sorted({dim for grid in grids for dim in grid.dims} & set(names))
     if twice:
         msg = f"columns asks twice for what is called {twice[0]!r}. Ask for one after the other."
         raise ValueError(msg)
-    _check_points(grids)
-    return xr.Dataset(dict(zip(names, results, strict=True)))
 
 
 def _check_points(grids: list[Grid]) -> None:

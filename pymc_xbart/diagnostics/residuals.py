@@ -7,10 +7,10 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from pymc_xbart.forest.draws import DRAW_DIMS
 from pymc_xbart.forest.predict import predict
 from pymc_xbart.forest.tables import as_numbers, first_rows
 
-DRAW_DIMS = "chain", "draw", "sample"
 QUANTILE = "randomized quantile residual"
 
 
@@ -26,10 +26,9 @@ def residuals(
     """Residuals, and what they are called.
 
     Where `idata` has predictive draws of y (of these very numbers, if it knows what was observed),
-    whole numbers have randomized quantile residuals: the
-    share of draws below y, and a random part of those equal to it, as a normal score. If the model
-    holds they are standard normal. Other y have y less the mean of these draws; and less the mean
-    of f where there are none.
+    whole numbers have randomized quantile residuals: the share of draws below y, and a random part
+    of those equal to it, as a normal score. If the model holds they are standard normal. Other y
+    have y less the mean of these draws; and less the mean of f where there are none.
 
     Parameters
     ----------
@@ -85,9 +84,9 @@ def _predictive(idata: Any, y: NDArray[np.float64]) -> NDArray[Any] | None:
     found = []
     for name, each in groups["posterior_predictive"].to_dataset().data_vars.items():
         draws = each.transpose(*[dim for dim in DRAW_DIMS if dim in each.dims], ...)
-        is_other = name in observed and not np.array_equal(observed[name].values, y)
-        if draws.size and _row_shape(draws) == y.shape:
-            found += [] if is_other else [draws.values.reshape(-1, y.size)]
+        goes_with_y = name not in observed or np.array_equal(observed[name].values, y)
+        if goes_with_y and draws.size and _row_shape(draws) == y.shape:
+            found.append(draws.values.reshape(-1, y.size))
     return found[0] if len(found) == 1 else None
 
 

@@ -13,6 +13,7 @@ from pymc_xbart.forest.schema import Schema, schema_name, trees_name
 from pymc_xbart.forest.stored import StoredDraw, read_draw
 
 SUFFIX = trees_name("")
+DRAW_DIMS = "chain", "draw", "sample"  # whichever of them draws have
 
 
 class Draws(NamedTuple):

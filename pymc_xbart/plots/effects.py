@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.effects import treatment_effects
-from pymc_xbart.forest.draws import evenly_spaced
+from pymc_xbart.forest.draws import DRAW_DIMS, evenly_spaced
 from pymc_xbart.plots.bins import Bins, bin_rows
 from pymc_xbart.plots.curves import (
     COLOURS,
@@ -26,7 +26,7 @@ from pymc_xbart.plots.intervals import (
     text_of_interval,
 )
 from pymc_xbart.plots.panels import Panels
-from pymc_xbart.plots.read import DRAW_DIMS, Column, choose_columns, column_of, is_result, read_data
+from pymc_xbart.plots.read import Column, choose_columns, column_of, is_result, read_data
 from pymc_xbart.plots.scales import Scale, make_scale
 
 MAX_LINES = 80  # rows whose intervals are told apart as lines; more are a band

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pymc_xbart.diagnostics.columns import OTHER_COLUMN
 from pymc_xbart.diagnostics.inclusion import variable_inclusion
+from pymc_xbart.forest.draws import DRAW_DIMS
 from pymc_xbart.forest.prior import check_split_weights, whole_number
 from pymc_xbart.plots.intervals import (
     GREY,
@@ -18,7 +19,6 @@ from pymc_xbart.plots.intervals import (
     make_axes,
     shown_names,
 )
-from pymc_xbart.plots.read import DRAW_DIMS
 
 
 def plot_inclusion(

@@ -14,10 +14,8 @@ from pymc_xbart.forest.covariates import (
     find_column,
     read_covariates,
 )
-from pymc_xbart.forest.draws import find_draws, stored_forests
+from pymc_xbart.forest.draws import DRAW_DIMS, find_draws, stored_forests
 from pymc_xbart.forest.new_rows import read_new_rows
-
-DRAW_DIMS = "chain", "draw", "sample"
 
 
 class Item(NamedTuple):

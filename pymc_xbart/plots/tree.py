@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
+from pymc_xbart.diagnostics.columns import names_of
 from pymc_xbart.forest.draws import find_draws
 from pymc_xbart.forest.inspection import trees
 
@@ -81,15 +82,9 @@ def plot_tree(
         )
         _, ax = plt.subplots(figsize=figsize or size, layout="constrained")
     found = find_draws(idata, var_name, 1)
-    names = found.schema.columns
-    of = {
-        kind: {names[v] if names else v for v in columns}
-        for kind, columns in (
-            ("dates", found.schema.dates or ()),
-            ("categories", found.first.categorical),
-        )
-    }
-    _draw(ax, nodes, x, **of)
+    names = names_of(found)
+    dates = {names[v] for v in found.schema.dates or ()}
+    _draw(ax, nodes, x, dates, {names[v] for v in found.first.categorical})
     origin = [*([f"forest {forest}"] if num_forests > 1 else []), *origin]
     title = f"tree {tree} of {', '.join(origin)}" if origin else f"tree {tree}"
     ax.set_title(title, fontsize="medium")
