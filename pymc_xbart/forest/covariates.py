@@ -380,7 +380,11 @@ def _labels_of(X: Any) -> list[str] | None:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a table, if all have one of their own."""
+    """Names of the columns of a table or a labelled array, if all have one of their own."""
+    if is_labelled_table(X):
+        return distinct([str(name) for name in X.data_vars])
+    if is_labelled_array(X) and X.ndim == 2:
+        return _labels_of(X)
     table = _as_table(X)
     return None if table is None else _names_of(table)
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_xbart.forest.covariates import describe_columns
-from pymc_xbart.forest.tables import is_table, named_columns
+from pymc_xbart.forest.covariates import column_names
+from pymc_xbart.forest.tables import is_labelled_array, is_labelled_table, is_table, named_columns
 
 MAX_NAMED = 5  # column names that an error message lists
 
@@ -110,11 +110,19 @@ class Estimator:
 def feature_names(X: Any) -> NDArray[np.object_] | None:
     """Names of the columns, if X has some and all of them are text."""
     if not is_table(X):  # another kind of table, or an array with labels
-        names = describe_columns(X).columns
+        names = None if _has_numbers_for_names(X) else column_names(X)
         return None if names is None else np.array(names, dtype=object)
     if not all(isinstance(name, str) for name in X.columns):
         return None
     return np.array([name for name, _ in named_columns(X)], dtype=object)
+
+
+def _has_numbers_for_names(X: Any) -> bool:
+    """Whether X is a labelled array whose columns have labels that are no text."""
+    if not is_labelled_array(X) or is_labelled_table(X) or X.ndim != 2:
+        return False
+    dim = X.dims[1]
+    return dim in X.coords and not all(isinstance(name, str) for name in X.coords[dim].values)
 
 
 def generator_of(random_state: Any) -> np.random.Generator:

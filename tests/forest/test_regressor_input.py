@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import xarray as xr
 
 from pymc_xbart import XBARTRegressor
 
@@ -209,9 +210,11 @@ def test_columns_of_other_tables_are_known_by_name(kind):
 
 
 def test_names_that_are_not_text_are_no_names():
-    model = regressor().fit(pd.DataFrame(X), Y)
-    assert not hasattr(model, "feature_names_in_")
-    model.predict(X)
+    numbered = xr.DataArray(X, dims=("row", "column"), coords={"column": range(X.shape[1])})
+    for unnamed in (pd.DataFrame(X), numbered):
+        model = regressor().fit(unnamed, Y)
+        assert not hasattr(model, "feature_names_in_")
+        model.predict(X)
 
 
 def test_names_of_an_earlier_fit_are_forgotten():
